@@ -14,6 +14,7 @@ func PackageOperatorNames(args []string) []string {
 	if first < 0 {
 		return args
 	}
+
 	switch {
 	case args[first] == "repo" && isOfRepositoryFile(args, nextWord(args, first+1)):
 		args = slices.Clone(args)
@@ -23,6 +24,7 @@ func PackageOperatorNames(args []string) []string {
 		args[first] = "inspect"
 		args = slices.Insert(args, first+1, "--tree")
 	}
+
 	return args
 }
 
@@ -32,6 +34,7 @@ func isOfRepositoryFile(args []string, verb int) bool {
 	if verb < 0 {
 		return false
 	}
+
 	switch args[verb] {
 	case "initialize", "push", "pull":
 		return true

@@ -75,6 +75,7 @@ phase starts when everything in the phases before it works.`,
 		Run:           func(cmd *cobra.Command, _ []string) { fmt.Fprint(streams.Out, wayIn(cmd)) },
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl package"},
 	}
+
 	root.SetVersionTemplate("kubectl-package {{.Version}}\n")
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
@@ -85,6 +86,7 @@ phase starts when everything in the phases before it works.`,
 	for _, commands := range more {
 		look = append(look, commands(on)...)
 	}
+
 	for _, group := range []struct {
 		title    string
 		commands []*cobra.Command
@@ -101,6 +103,7 @@ phase starts when everything in the phases before it works.`,
 			root.AddCommand(cmd)
 		}
 	}
+
 	root.AddCommand(newVersion(streams))
 	command.Groups(root)
 	return root
@@ -131,6 +134,7 @@ func newVersion(streams genericiooptions.IOStreams) *cobra.Command {
 					report.Settings[s.Key] = s.Value
 				}
 			}
+
 			if flags.Wanted() {
 				return flags.Print(streams.Out, report)
 			}
@@ -138,9 +142,11 @@ func newVersion(streams genericiooptions.IOStreams) *cobra.Command {
 			for _, key := range keys {
 				fmt.Fprintf(streams.Out, "%s\t%s\n", terminal.Line(key), terminal.Line(report.Settings[key]))
 			}
+
 			return nil
 		},
 	}
+
 	flags.Add(cmd)
 	return cmd
 }

@@ -30,6 +30,7 @@ func wayIn(root *cobra.Command) string {
 			b.WriteString(line + "\n")
 		}
 	}
+
 	b.WriteString(root.Short + ".\n\n")
 	var groups [][]string
 	for _, group := range root.Groups() {
@@ -41,12 +42,14 @@ func wayIn(root *cobra.Command) string {
 		}
 		groups = append(groups, []string{group.Title, strings.Join(names, " ")})
 	}
+
 	table(groups)
 	b.WriteString("\nFirst steps:\n")
 	var steps [][]string
 	for _, step := range firstSteps {
 		steps = append(steps, []string{"  " + root.DisplayName() + " " + step[0], step[1]})
 	}
+
 	table(steps)
 	b.WriteString("\n" + `Use "` + root.DisplayName() + ` --help" to describe each command, and "` + root.DisplayName() + ` [command] --help" for one of them.` + "\n")
 	return b.String()

@@ -29,6 +29,7 @@ func openThroughFile(ctx context.Context, address string, open func(context.Cont
 	if err = writeAddress(file, address); err == nil {
 		err = open(ctx, file)
 	}
+
 	if err != nil {
 		remove()
 		return nil, err
@@ -57,6 +58,7 @@ func openFile(ctx context.Context, file string) error {
 	case "windows":
 		program = []string{"rundll32", "url.dll,FileProtocolHandler"}
 	}
+
 	path, err := exec.LookPath(program[0])
 	if err != nil {
 		return fmt.Errorf("%s is not installed", program[0])
@@ -65,6 +67,7 @@ func openFile(ctx context.Context, file string) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%s: %w", program[0], err)
 	}
+
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	select {
@@ -75,6 +78,7 @@ func openFile(ctx context.Context, file string) error {
 	case <-time.After(opening): // some do not exit until the browser does
 	case <-ctx.Done():
 	}
+
 	return nil
 }
 

@@ -42,6 +42,7 @@ The page is served only on this machine, to one browser, until the command ends.
 			return c.run(cmd.Context())
 		},
 	}
+
 	c.Connects(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.Flags().IntVar(&c.port, "port", 0, "listen on this `port` of the loopback address (default: a free one)")
@@ -58,6 +59,7 @@ func (c *uiCommand) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the page cannot be served: %w. Choose another --port, or leave it out for a free one", err)
 	}
+
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	host := listener.Addr().String()
@@ -65,6 +67,7 @@ func (c *uiCommand) run(ctx context.Context) error {
 		fmt.Fprintln(c.Streams.ErrOut, "Warning: too many wrong codes were sent to the page, so it accepts no code any more. Another user or program of this machine tries to open it: "+
 			"find out which program it is, and start this command again")
 	})
+
 	s.notes = notesOf(ptr.Deref(c.Flags.Context, ""), ptr.Deref(c.Flags.KubeConfig, ""))
 	c.WarnOfSilence(ctx, cl)
 	served := make(chan error, 1)
@@ -74,6 +77,7 @@ func (c *uiCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	return <-served
 }
 
@@ -105,6 +109,7 @@ func (c *uiCommand) announce(ctx context.Context, host, address string) (remove 
 		}
 		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: no browser was opened: "+err.Error()))
 	}
+
 	fmt.Fprintln(c.Streams.ErrOut, "This address opens the page, in one browser. End it with Ctrl-C")
 	_, err = fmt.Fprintln(c.Streams.Out, address)
 	return remove, err

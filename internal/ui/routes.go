@@ -34,15 +34,18 @@ func (s *server) routes() http.Handler {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, s.guard.Base()+"packages", http.StatusSeeOther)
 	})
+
 	for path, make := range map[string]func(*http.Request) (view, error){
 		"/packages": s.list, "/packages/{namespace}/{name}": s.one, "/clusterpackages/{name}": s.one,
 	} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, make) })
 		mux.HandleFunc("GET "+path+"/stream", func(w http.ResponseWriter, r *http.Request) { s.stream(w, r, make) })
 	}
+
 	for _, path := range []string{"/packages/{namespace}/{name}", "/clusterpackages/{name}"} {
 		mux.HandleFunc("GET "+path+"/diff", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, s.diff) })
 	}
+
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, notFound("There is no page at this address."))
 	})
@@ -87,6 +90,7 @@ func write(w http.ResponseWriter, status int, p *page.Page) {
 		http.Error(w, "The page cannot be drawn.", http.StatusInternalServerError)
 		return
 	}
+
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
 	w.WriteHeader(status)

@@ -28,6 +28,7 @@ type server struct {
 	board   *watches.Board
 	details *watches.Details
 	guard   *guard.Guard
+
 	// ctx ends with the command.
 	ctx context.Context
 	// notes on every page, in addition to the board's.
@@ -52,6 +53,7 @@ func (s *server) serve(listener net.Listener) error {
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: pageHeaderBytes, BaseContext: func(net.Listener) context.Context { return s.ctx },
 		ConnContext: serving.Connected,
 	}
+
 	stop := context.AfterFunc(s.ctx, func() { _ = h.Close() })
 	defer stop()
 	if err := h.Serve(serving.Limit(listener, pageConnections)); !errors.Is(err, http.ErrServerClosed) {

@@ -26,6 +26,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, open func(*http.
 		http.Error(w, fmt.Sprintf("There are already %d streams: close other tabs of this page.", pageStreams), http.StatusServiceUnavailable)
 		return
 	}
+
 	out := &events{w: w, control: http.NewResponseController(w)}
 	_ = out.control.SetReadDeadline(time.Time{}) // the request was read; a pending read notices its end
 	v, err := open(r)
@@ -33,6 +34,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, open func(*http.
 		_ = out.send("gone", []byte("{}"))
 		return
 	}
+
 	s.follow(r.Context(), out, v, digests(r))
 }
 
@@ -41,6 +43,7 @@ func (s *server) follow(ctx context.Context, out *events, v view, known map[stri
 	defer end()
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
+
 	for err := out.start(); err == nil; {
 		begin := time.Now()
 		p := v.draw(s.frame())
@@ -51,6 +54,7 @@ func (s *server) follow(ctx context.Context, out *events, v view, known map[stri
 		if err = out.changes(p, known); err != nil {
 			return
 		}
+
 		// A page that takes long to draw is drawn less often, so that a stream never uses a whole
 		// processor.
 		pause := time.NewTimer(max(watches.Interval, 4*time.Since(begin)))
@@ -59,6 +63,7 @@ func (s *server) follow(ctx context.Context, out *events, v view, known map[stri
 		case <-ctx.Done():
 			return
 		}
+
 		select {
 		case <-changed:
 		case <-tick.C:
@@ -102,6 +107,7 @@ func (e *events) changes(p *page.Page, known map[string]string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, f := range fragments {
 		text, err := json.Marshal(f)
 		if err != nil {
@@ -112,6 +118,7 @@ func (e *events) changes(p *page.Page, known map[string]string) error {
 		}
 		known[f.ID] = f.Digest
 	}
+
 	if len(fragments) > 0 {
 		return nil
 	}

@@ -44,6 +44,7 @@ func (s *server) one(r *http.Request) (view, error) {
 	if o, known := detail.Observed(); !known || o.State.Target.Name == "" {
 		return view{}, errors.New(cmp.Or(o.Note, t.String()+" was not read in time: reload the page, or check the API server: kubectl get --raw '/readyz?verbose'"))
 	}
+
 	icon := s.icon(ctx, pkg)
 	return view{
 		draw: func(f page.Frame) *page.Page {
@@ -83,6 +84,7 @@ func (s *server) diff(r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
+
 	var revisions [2]corev1alpha1.GenericObjectSet
 	var objects [2][]objectdiff.Object
 	for i, name := range []string{"from", "to"} {
@@ -97,6 +99,7 @@ func (s *server) diff(r *http.Request) (view, error) {
 			return view{}, err
 		}
 	}
+
 	c := cluster.Compare(revisions[0], revisions[1], objects[0], objects[1])
 	return view{draw: func(f page.Frame) *page.Page { return page.DiffOf(f, t, c) }}, nil
 }

@@ -55,6 +55,7 @@ pushes with the credentials of the Docker configuration. Both need --tag.`,
 			return c.run(cmd.Context(), args[0], tags, labels)
 		},
 	}
+
 	cmd.Flags().StringArrayVarP(&c.tags, "tag", "t", nil, "tag the image with this `reference`, host/path:tag; repeatable")
 	cmd.Flags().StringArrayVarP(&c.labels, "label", "l", nil, "add this label to the image, `key=value`; repeatable")
 	cmd.Flags().StringVarP(&c.output, "output", "o", "", "write the image to this tar `file`")
@@ -63,6 +64,7 @@ pushes with the credentials of the Docker configuration. Both need --tag.`,
 	_ = cmd.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions([]string{"human", "digest"}, cobra.ShellCompDirectiveNoFileComp))
 	c.registry.Add(cmd)
 	c.checks.add(cmd)
+
 	return cmd
 }
 
@@ -76,6 +78,7 @@ func (c *buildCommand) check() (tags []name.Tag, labels map[string]string, err e
 	if tags, err = c.registry.Tags(c.tags); err != nil {
 		return nil, nil, err
 	}
+
 	labels = map[string]string{}
 	for _, text := range c.labels {
 		key, value, ok := strings.Cut(text, "=")
@@ -84,6 +87,7 @@ func (c *buildCommand) check() (tags []name.Tag, labels map[string]string, err e
 		}
 		labels[key] = value
 	}
+
 	return tags, labels, nil
 }
 
@@ -96,6 +100,7 @@ func (c *buildCommand) run(ctx context.Context, source string, tags []name.Tag, 
 	if err != nil {
 		return err
 	}
+
 	content.PrintFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), found)
 	if !found.Valid {
 		return fmt.Errorf("%s in %s: nothing was built", content.Problems(len(found.Problems)), source)
@@ -104,6 +109,7 @@ func (c *buildCommand) run(ctx context.Context, source string, tags []name.Tag, 
 	if err != nil {
 		return err
 	}
+
 	digest, err := image.Digest()
 	if err != nil {
 		return fmt.Errorf("build the image: %w", err)
@@ -113,11 +119,13 @@ func (c *buildCommand) run(ctx context.Context, source string, tags []name.Tag, 
 			return err
 		}
 	}
+
 	if c.push {
 		if err := c.registry.Push(ctx, image, tags); err != nil {
 			return err
 		}
 	}
+
 	c.print(digest, tags)
 	return nil
 }
@@ -133,6 +141,7 @@ func (c *buildCommand) print(digest v1.Hash, tags []name.Tag) {
 	if c.output != "" {
 		fmt.Fprintf(out, "  saved   %s\n", terminal.Line(c.output))
 	}
+
 	for _, tag := range tags {
 		if c.push {
 			fmt.Fprintf(out, "  pushed  %s\n", tag)
@@ -145,6 +154,7 @@ func save(path string, image v1.Image, tags []name.Tag) error {
 	for _, tag := range tags {
 		images[tag] = image
 	}
+
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
 		err = content.WriteAtomically(path, func(w io.Writer) error { return tarball.MultiRefWrite(images, w) })
@@ -152,5 +162,6 @@ func save(path string, image v1.Image, tags []name.Tag) error {
 	if err != nil {
 		return fmt.Errorf("save the image: %w", err)
 	}
+
 	return nil
 }

@@ -52,6 +52,7 @@ cases and a README. It validates, passes its tests and lint, and can be installe
 			return c.run(cmd.Context(), folder)
 		},
 	}
+
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "create a ClusterPackage, with a namespace of its own")
 	cmd.Flags().StringVar(&c.name, "name", "", "set the `name` of the package")
 	return cmd
@@ -65,6 +66,7 @@ func (c *initCommand) run(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
+
 	if err := os.Remove(folder); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("write the package: %w", err)
 	}
@@ -77,6 +79,7 @@ func (c *initCommand) run(ctx context.Context, folder string) error {
   kubectl package inspect %[2]s/
   kubectl package build %[2]s --tag registry.example.com/%[1]s:v0.1.0 --push
 `, c.name, shown)
+
 	return nil
 }
 

@@ -34,6 +34,7 @@ type inspectCommand struct {
 	tree    bool
 	values  bool
 	output  output.Flags
+
 	// asManager reads an image as the manager of the cluster would, with the keys in its namespace.
 	asManager bool
 	manager   string
@@ -67,6 +68,7 @@ does: with the mirrors, pull secrets and signatures of the cluster's ImageConfig
 	c.on.Flags = genericclioptions.NewConfigFlags(false)
 	cmd.Flags().StringVar(c.on.Flags.Context, "context", "", "the `context` of the kubeconfig, for --as-manager")
 	cmd.Flags().StringVar(c.on.Flags.KubeConfig, "kubeconfig", "", "the kubeconfig `file`, for --as-manager")
+
 	return cmd
 }
 
@@ -89,6 +91,7 @@ func (c *inspectCommand) run(ctx context.Context, source string) error {
 		}
 		return content.PrintExample(ctx, c.streams, schema)
 	}
+
 	c.preview.locked = !c.tree
 	pkg, object, err := c.preview.load(ctx, c.streams, source, files)
 	if err != nil {
@@ -101,6 +104,7 @@ func (c *inspectCommand) run(ctx context.Context, source string) error {
 		}
 		return c.components(ctx, source, files)
 	}
+
 	report, err := describe.Of(pkg, files, c.preview.component, content.ComponentsOf(files))
 	if err != nil {
 		return err
@@ -108,6 +112,7 @@ func (c *inspectCommand) run(ctx context.Context, source string) error {
 	if c.asManager {
 		report.Uses = pkg.Images
 	}
+
 	return c.output.Write(c.streams.Out, report, func(styles terminal.Styles) string {
 		return describe.Text(report, styles)
 	})
@@ -121,6 +126,7 @@ func (c *inspectCommand) read(ctx context.Context, source string) (loader.Files,
 	case c.source.Folder(source) != "":
 		return nil, fmt.Errorf("--as-manager needs an image, but %s is a folder", source)
 	}
+
 	cl, err := c.on.Connect()
 	if err != nil {
 		return nil, err
@@ -129,6 +135,7 @@ func (c *inspectCommand) read(ctx context.Context, source string) (loader.Files,
 	if err != nil {
 		return nil, err
 	}
+
 	trusted, err := images.Trust(ctx, &c.source.Registry, source, nil)
 	if err != nil {
 		return nil, err
@@ -136,11 +143,13 @@ func (c *inspectCommand) read(ctx context.Context, source string) (loader.Files,
 	for _, warning := range trusted.Warnings {
 		fmt.Fprintln(c.streams.ErrOut, terminal.Line("warning: "+warning))
 	}
+
 	image, err := c.source.Registry.PullFrom(ctx, "", trusted.Ref, trusted.Keys)
 	if err != nil {
 		return nil, err
 	}
 	c.preview.override, c.preview.rewrite = images.Rewrite, images.RewriteInObject
+
 	return image.Files, nil
 }
 
@@ -154,8 +163,10 @@ func (c *inspectCommand) schema(source string, files loader.Files) (*apiextensio
 		if read == nil {
 			return nil, problems.Err()
 		}
+
 		return read.Manifest.Spec.Config.OpenAPIV3Schema, nil
 	}
+
 	if c.preview.component != "" {
 		return nil, fmt.Errorf("%s has no component %s; it has: %s", source, c.preview.component, strings.Join(content.ComponentsOf(files), ", "))
 	}
@@ -193,6 +204,7 @@ func drawTree(pkg *loader.Package, object manifestsv1alpha1.TemplateContextPacka
 			fmt.Fprintf(&b, "%s%s\n", leaf, terminal.Line(leafText(obj)))
 		}
 	}
+
 	return b.String()
 }
 

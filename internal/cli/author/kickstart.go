@@ -67,6 +67,7 @@ func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
 			return c.run(cmd.Context(), filepath.Clean(args[0]), opts)
 		},
 	}
+
 	cmd.Flags().StringArrayVarP(&c.files, "filename", "f", nil, "read objects from this `file`, folder, pattern or URL, - for standard input; repeatable")
 	cmd.Flags().StringVarP(&c.bundle, "bundle", "b", "", "read this bundle `image` of the Operator Lifecycle Manager (registry+v1), and name the package after it")
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "put objects without a namespace into this `namespace`")
@@ -80,6 +81,7 @@ func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
 	for flag, values := range map[string][]string{"scope": {"Namespaced", "Cluster"}, "keep": {keepCRDs}, "recreate": {recreateJobs}} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
+
 	return cmd
 }
 
@@ -100,6 +102,7 @@ func (c *Kickstart) options(folder string) (kickstart.Options, error) {
 			return opts, fmt.Errorf("%q cannot be a namespace: %s", c.namespace, problems[0])
 		}
 	}
+
 	if len(c.files) == 0 && c.bundle == "" {
 		return opts, errors.New("there are no objects: name files, folders or URLs with -f, or standard input with -f -")
 	}
@@ -108,6 +111,7 @@ func (c *Kickstart) options(folder string) (kickstart.Options, error) {
 	}
 	var err error
 	opts.Parameters, err = kickstart.ParseParameters(c.parameters)
+
 	return opts, err
 }
 
@@ -118,29 +122,34 @@ func (c *Kickstart) kinds(opts *kickstart.Options) error {
 			return fmt.Errorf("--version %q is not a semantic version: write it as 1.2.3 or 1.2.3-rc.1", c.version)
 		}
 	}
+
 	for _, scope := range []corev1alpha1.Scope{"", corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		if strings.EqualFold(c.scope, string(scope)) {
 			opts.Scope = scope
 		}
 	}
+
 	if c.scope != "" && opts.Scope == "" {
 		return fmt.Errorf("unknown --scope %q: choose Namespaced or Cluster", c.scope)
 	}
 	if opts.Scope == corev1alpha1.ScopeNamespaced && c.namespace != "" {
 		return errors.New("--namespace and --scope Namespaced contradict each other: such a package is for any namespace")
 	}
+
 	for _, kind := range c.keep {
 		if kind != keepCRDs {
 			return fmt.Errorf("unknown --keep %q: choose %s", kind, keepCRDs)
 		}
 		opts.KeepCRDs = true
 	}
+
 	for _, kind := range c.recreate {
 		if kind != recreateJobs {
 			return fmt.Errorf("unknown --recreate %q: choose %s", kind, recreateJobs)
 		}
 		opts.RecreateJobs = true
 	}
+
 	return nil
 }
 
@@ -152,10 +161,12 @@ func (c *Kickstart) run(ctx context.Context, folder string, opts kickstart.Optio
 	if err != nil {
 		return err
 	}
+
 	inputs := make([]kickstart.Input, len(files))
 	for i, file := range files {
 		inputs[i] = kickstart.Input(file)
 	}
+
 	var notes []string
 	if c.bundle != "" {
 		bundle, err := c.readBundle(ctx)
@@ -165,11 +176,13 @@ func (c *Kickstart) run(ctx context.Context, folder string, opts kickstart.Optio
 		inputs, notes = append(inputs, bundle.Inputs...), bundle.Notes
 		opts.Name, opts.Namespace = bundle.Name, bundle.Namespace
 	}
+
 	made, err := kickstart.Make(inputs, opts)
 	if err != nil {
 		return content.Reported(c.Streams, err, "%s in the input: nothing was written")
 	}
 	made.Notes = append(notes, made.Notes...)
+
 	return c.Write(ctx, folder, opts, made)
 }
 
@@ -182,6 +195,7 @@ func (c *Kickstart) Write(ctx context.Context, folder string, opts kickstart.Opt
 	if err := content.WriteFolder(folder, withFixtures(ctx, made)); err != nil {
 		return err
 	}
+
 	c.print(folder, opts.Name, made)
 	content.PrintFindings(c.Streams.ErrOut, terminal.StylesFor(c.Streams.ErrOut), found)
 	if !found.Valid {
@@ -200,6 +214,7 @@ func (c *Kickstart) readBundle(ctx context.Context) (*kickstart.Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	metadata, err := c.registry.PullFrom(ctx, kickstart.BundleMetadata, ref.Context().Digest(manifests.Digest).Name(), nil)
 	if err != nil {
 		return nil, err
@@ -208,12 +223,14 @@ func (c *Kickstart) readBundle(ctx context.Context) (*kickstart.Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the bundle %s cannot be used: %w", c.bundle, err)
 	}
+
 	if problems := validation.IsDNS1123Label(bundle.Name); len(problems) > 0 {
 		return nil, fmt.Errorf("the bundle %s is called %q, which cannot be the name of a package: %s", c.bundle, bundle.Name, problems[0])
 	}
 	if problems := validation.IsDNS1123Label(bundle.Namespace); len(problems) > 0 {
 		return nil, fmt.Errorf("the bundle %s suggests the namespace %q, which is not a valid name: choose another one with --namespace", c.bundle, bundle.Namespace)
 	}
+
 	return bundle, nil
 }
 
@@ -225,9 +242,11 @@ func (c *Kickstart) print(folder, called string, made *kickstart.Result) {
 			fmt.Fprintf(c.Streams.Out, "- %s\n", terminal.Line(kind))
 		}
 	}
+
 	for _, note := range made.Notes {
 		fmt.Fprintf(c.Streams.ErrOut, "note: %s\n", terminal.Line(note))
 	}
+
 	if made.ProvisionalLock != nil {
 		fmt.Fprintf(c.Streams.Out, "Next, pin its images: kubectl package update %s\n", terminal.Line(folder))
 	}

@@ -62,6 +62,7 @@ Rules: docs/lint.md`,
 			return c.run(cmd.Context(), args[0])
 		},
 	}
+
 	c.source.Add(cmd)
 	c.output.Add(cmd)
 	cmd.Flags().StringSliceVar(&c.only, "rule", nil, "run only this `rule`; repeatable")
@@ -72,6 +73,7 @@ Rules: docs/lint.md`,
 	for _, name := range []string{"rule", "disable"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(ruleNames(), cobra.ShellCompDirectiveNoFileComp))
 	}
+
 	_ = cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(failLevels, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -103,6 +105,7 @@ func (c *lintCommand) listRules(ctx context.Context) error {
 	for _, rule := range lint.Rules() {
 		rows = append(rows, []string{rule.Name, string(rule.Level), rule.Summary})
 	}
+
 	for _, line := range terminal.Table(rows) {
 		fmt.Fprintln(c.streams.Out, line)
 	}
@@ -125,6 +128,7 @@ func (c *lintCommand) run(ctx context.Context, source string) error {
 			return fmt.Errorf("--from: %w", err)
 		}
 	}
+
 	found, err := lint.Run(ctx, files, opts)
 	var older *lint.FromError
 	if errors.As(err, &older) {
@@ -133,10 +137,12 @@ func (c *lintCommand) run(ctx context.Context, source string) error {
 	if err != nil {
 		return content.Reported(c.streams, err, "%s in "+source+": lint needs a valid package")
 	}
+
 	report := lintReport{Findings: found, Counts: map[lint.Level]int{lint.Error: 0, lint.Warning: 0, lint.Info: 0}}
 	for _, f := range found {
 		report.Counts[f.Level]++
 	}
+
 	if c.output.Wanted() {
 		if err := c.output.Print(c.streams.Out, report); err != nil {
 			return err
@@ -144,6 +150,7 @@ func (c *lintCommand) run(ctx context.Context, source string) error {
 	} else {
 		printLint(c.streams.Out, terminal.StylesFor(c.streams.Out), report)
 	}
+
 	return c.outcome(report, source)
 }
 
@@ -168,6 +175,7 @@ func (r lintReport) summary() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, word))
 		}
 	}
+
 	if len(parts) == 0 {
 		return "nothing found"
 	}
@@ -191,10 +199,12 @@ func printLint(out io.Writer, styles terminal.Styles, report lintReport) {
 			Object: f.Object, Field: f.Field, Details: f.Details, Remedy: f.Remedy,
 		})
 	}
+
 	for _, rule := range lint.Rules() {
 		if more := seen[rule.Name] - alikePerRule; more > 0 {
 			fmt.Fprintf(out, "%s %d more of %s (`kubectl package lint -o json` lists all)\n", severity[rule.Level], more, rule.Name)
 		}
 	}
+
 	fmt.Fprintln(out, report.summary())
 }

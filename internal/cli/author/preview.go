@@ -22,6 +22,7 @@ type previewFlags struct {
 	component string
 	config    string
 	testCase  string
+
 	// locked renders with the images of the lock if no test case is named.
 	locked bool
 	// override and rewrite, which may be nil, change the image references of the lock and of
@@ -59,10 +60,12 @@ func (p *previewFlags) load(
 			return nil, manifestsv1alpha1.TemplateContextPackage{}, err
 		}
 	}
+
 	opts := loader.PreviewOptions{
 		Component: p.component, TestCase: p.testCase, Cluster: p.cluster, Namespace: p.namespace,
 		LockedImages: p.locked && p.testCase == "", ImageOverride: p.override, Rewrite: p.rewrite,
 	}
+
 	var err error
 	if opts.Config, err = content.ReadConfig(p.config, streams.In); err != nil {
 		return nil, manifestsv1alpha1.TemplateContextPackage{}, err
@@ -71,6 +74,7 @@ func (p *previewFlags) load(
 	if err != nil {
 		return nil, object, content.Reported(streams, err, "%s in "+source)
 	}
+
 	content.PrintFindings(streams.ErrOut, terminal.StylesFor(streams.ErrOut), content.FindingsOf(nil, pkg.Warnings))
 	return pkg, object, nil
 }

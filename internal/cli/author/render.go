@@ -48,6 +48,7 @@ default configuration. --config replaces the configuration.`,
 	c.source.Add(cmd)
 	c.preview.add(cmd)
 	c.output.Add(cmd, output.Names)
+
 	return cmd
 }
 
@@ -60,6 +61,7 @@ func (c *renderCommand) run(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
+
 	objects, err := renderedObjects(pkg)
 	if err != nil {
 		return err
@@ -68,6 +70,7 @@ func (c *renderCommand) run(ctx context.Context, source string) error {
 	for i, o := range objects {
 		list.Items[i] = o
 	}
+
 	if c.output.Wanted() {
 		return c.output.Print(c.streams.Out, list)
 	}
@@ -100,9 +103,11 @@ func renderedObjects(pkg *loader.Package) ([]renderedObject, error) {
 			if err != nil {
 				return nil, fmt.Errorf("phase %s: %w", phase.Name, err)
 			}
+
 			out = append(out, renderedObject{raw, phase.Name, i})
 		}
 	}
+
 	return out, nil
 }
 
@@ -114,14 +119,17 @@ func ordered(body map[string]any) (json.RawMessage, error) {
 		Kind       any `json:"kind,omitempty"`
 		Metadata   any `json:"metadata,omitempty"`
 	}{body["apiVersion"], body["kind"], body["metadata"]}
+
 	for _, key := range []string{"apiVersion", "kind", "metadata"} {
 		delete(rest, key)
 	}
+
 	first, errHead := json.Marshal(head)
 	last, err := json.Marshal(rest)
 	if err := errors.Join(errHead, err); err != nil || len(rest) == 0 {
 		return first, err
 	}
+
 	return slices.Concat(first[:len(first)-1], []byte(","), last[1:]), nil
 }
 

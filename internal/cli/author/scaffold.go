@@ -47,10 +47,12 @@ func scaffold(ctx context.Context, name string, cluster bool) (loader.Files, err
 		// Probes are an entry of availabilityProbes in YAML.
 		Probes string
 	}{name, cluster, strings.ReplaceAll(strings.TrimSpace(recipe), "\n", "\n  ")}
+
 	parsed, err := template.New("").Delims("<%", "%>").ParseFS(newPackage, "newpackage/*")
 	if err != nil {
 		return nil, err
 	}
+
 	for _, t := range parsed.Templates() {
 		if t.Name() == "namespace.yaml.gotmpl" && !cluster {
 			continue
@@ -61,11 +63,13 @@ func scaffold(ctx context.Context, name string, cluster bool) (loader.Files, err
 		}
 		files[t.Name()] = out.Bytes()
 	}
+
 	fixtures, err := testrunner.Fixtures(ctx, files)
 	if err != nil {
 		return nil, err
 	}
 	maps.Copy(files, fixtures)
 	files[".schemas/"+manifestSchema], err = schemas.Files.ReadFile(manifestSchema)
+
 	return files, err
 }

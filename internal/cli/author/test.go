@@ -44,6 +44,7 @@ are problems too, and other kinds are looked up in its schemaLocations; --downlo
 	cmd.Flags().BoolVar(&c.options.Update, "update", false, "write the fixtures instead of comparing with them")
 	cmd.Flags().BoolVar(&c.options.IgnoreSchemas, "ignore-schemas", false, "do not check objects against schemas")
 	cmd.Flags().BoolVar(&c.options.Download, "download-schemas", false, "read the schemas of URLs in schemaLocations")
+
 	return cmd
 }
 
@@ -67,6 +68,7 @@ func (c *testCommand) run(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
+
 	found := content.FindingsOf(result.Problems, result.Warnings)
 	report := testReport{Passed: found.Valid, Cases: result.Cases, Problems: found.Problems, Warnings: found.Warnings, Unchecked: result.Unchecked}
 	failed := 0
@@ -75,6 +77,7 @@ func (c *testCommand) run(ctx context.Context, source string) error {
 			failed++
 		}
 	}
+
 	report.Passed = report.Passed && failed == 0
 	if report.Cases == nil {
 		report.Cases = []testrunner.Case{}
@@ -84,6 +87,7 @@ func (c *testCommand) run(ctx context.Context, source string) error {
 	} else {
 		c.print(found, report)
 	}
+
 	switch {
 	case err != nil:
 		return err
@@ -92,6 +96,7 @@ func (c *testCommand) run(ctx context.Context, source string) error {
 	case failed > 0:
 		return fmt.Errorf("%d of %d test cases failed in %s%s", failed, len(result.Cases), source, accept(report.Cases))
 	}
+
 	return nil
 }
 
@@ -108,9 +113,11 @@ func (c *testCommand) print(found content.Findings, report testReport) {
 	for _, tc := range report.Cases {
 		printCase(c.streams.Out, styles, tc)
 	}
+
 	for _, kind := range slices.Sorted(maps.Keys(report.Unchecked)) {
 		fmt.Fprintf(c.streams.Out, "not checked, because there is no schema: %d of %s\n", report.Unchecked[kind], terminal.Line(kind))
 	}
+
 	if len(report.Cases) == 0 && found.Valid {
 		fmt.Fprintln(c.streams.Out, "The package has no test cases: add one under test.template of the manifest.")
 	}
@@ -129,6 +136,7 @@ func printCase(out io.Writer, styles terminal.Styles, tc testrunner.Case) {
 	if tc.Outcome == testrunner.NoFixtures {
 		fmt.Fprintf(out, "    there is no folder %s: write it with --update\n", terminal.Line(tc.Fixtures))
 	}
+
 	for _, file := range tc.Files {
 		fmt.Fprintf(out, "    %s: %s\n", terminal.Line(file.Path), file.Change)
 		if tc.Outcome != testrunner.Failed {

@@ -44,6 +44,7 @@ the manifest.`,
 		Args: command.Takes("SOURCE"),
 	}, c.run)
 	c.registry.Add(cmd)
+
 	return cmd
 }
 
@@ -56,6 +57,7 @@ func (c *updateCommand) run(ctx context.Context, source string) error {
 	if err != nil {
 		return content.Reported(c.streams, err, "%s in "+source+": nothing was written")
 	}
+
 	changed := false
 	for _, lock := range locks {
 		if !lock.Changed {
@@ -66,11 +68,13 @@ func (c *updateCommand) run(ctx context.Context, source string) error {
 		}
 		changed = true
 	}
+
 	if !changed {
 		fmt.Fprintln(c.streams.Out, "Package is already up-to-date")
 		return nil
 	}
 	fmt.Fprintln(c.streams.Out, "Package updated successfully!")
+
 	return nil
 }
 
@@ -94,6 +98,7 @@ func elsewhere(ref string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%q is not a valid image reference: write it as host/path:tag or host/path@sha256:…", ref)
 	}
+
 	return host + strings.TrimPrefix(parsed.Name(), parsed.Context().RegistryStr()), nil
 }
 
@@ -109,5 +114,6 @@ func (c *updateCommand) repository(ctx context.Context, source manifestsv1alpha1
 	if err != nil {
 		return nil, err
 	}
+
 	return repository.FromImage(source.Image, image.Files)
 }

@@ -44,6 +44,7 @@ Exits with 1 if there are problems.`,
 	c.source.Add(cmd)
 	c.check.add(cmd)
 	c.output.Add(cmd)
+
 	return cmd
 }
 
@@ -55,6 +56,7 @@ func (c *validateCommand) run(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
+
 	found, err := c.check.validate(ctx, c.source.Folder(source), files)
 	if err != nil {
 		return err
@@ -67,6 +69,7 @@ func (c *validateCommand) run(ctx context.Context, source string) error {
 			fmt.Fprintln(c.streams.Out, "Package validated successfully!")
 		}
 	}
+
 	if err == nil && !found.Valid {
 		err = fmt.Errorf("%s in %s", content.Problems(len(found.Problems)), source)
 	}

@@ -47,6 +47,7 @@ func Convert(documents []map[string]any, global string) *Result {
 			c.secrets[key(doc.GetNamespace(), doc.GetName())] = keysOf(doc)
 		}
 	}
+
 	for _, doc := range all {
 		c.one(doc)
 	}
@@ -66,8 +67,10 @@ func unpacked(documents []map[string]any) (all []*unstructured.Unstructured) {
 				inner = append(inner, m)
 			}
 		}
+
 		all = append(all, unpacked(inner)...)
 	}
+
 	return all
 }
 
@@ -149,6 +152,7 @@ func (i *item) metadata(namespace string, handled map[string]bool) map[string]an
 			labels[name] = value
 		}
 	}
+
 	annotations := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(i.doc.GetAnnotations())) {
 		switch {
@@ -159,12 +163,14 @@ func (i *item) metadata(namespace string, handled map[string]bool) map[string]an
 			annotations[name] = i.doc.GetAnnotations()[name]
 		}
 	}
+
 	if len(labels) > 0 {
 		out["labels"] = labels
 	}
 	if len(annotations) > 0 {
 		out["annotations"] = annotations
 	}
+
 	return out
 }
 
@@ -245,10 +251,12 @@ func (f *fields) interval(i *item, name, least string, allowed func(metav1.Durat
 		i.lost(f.at(name), "%q is not a valid duration", text)
 		return ""
 	}
+
 	if !allowed(d) {
 		i.kept(f.at(name), "becomes spec.interval: %s, the minimum, instead of %s", least, text)
 		return least
 	}
 	i.kept(f.at(name), "becomes spec.interval")
+
 	return text
 }

@@ -37,6 +37,7 @@ func (i *item) install() {
 		spec["deletionPolicy"] = "Orphan"
 		i.kept("spec.noopDelete", "becomes spec.deletionPolicy: Orphan")
 	}
+
 	if interval := from.interval(i, "syncPeriod", "1m", func(d metav1.Duration) bool { return d.Duration >= time.Minute }); interval != "" {
 		spec["interval"] = interval
 	}
@@ -47,6 +48,7 @@ func (i *item) install() {
 			i.missing("spec.defaultNamespace", "the objects of a Package are in its own namespace: install it in %s, or as a ClusterPackage with spec.defaultNamespace", to)
 		}
 	}
+
 	i.pause(from, spec)
 	from.rest(i)
 	i.emit(coreVersion, "Package", i.metadata(namespace, handled), spec)
@@ -84,6 +86,7 @@ func (i *item) selection(from *fields, into map[string]any) {
 			i.kept(from.at("constraints"), "becomes version; build metadata of versions is ignored in ranges")
 		}
 	}
+
 	if from.has("prereleases") {
 		prereleases := map[string]any{}
 		inner := from.child("prereleases")
@@ -94,6 +97,7 @@ func (i *item) selection(from *fields, into map[string]any) {
 		into["prereleases"] = prereleases
 		i.kept(from.at("prereleases"), "becomes prereleases")
 	}
+
 	from.rest(i)
 }
 
@@ -124,6 +128,7 @@ func (i *item) target(from *fields, spec map[string]any) {
 	if namespace := from.text("namespace"); namespace != "" {
 		target["namespace"] = namespace
 	}
+
 	secret.rest(i)
 	from.rest(i)
 	spec["targetRef"] = target
@@ -157,8 +162,10 @@ func (i *item) annotations(spec map[string]any) map[string]bool {
 		default:
 			continue
 		}
+
 		handled[name] = true
 	}
+
 	if len(pull) > 0 {
 		spec["imagePullSecrets"] = pull
 	}
@@ -175,10 +182,12 @@ func (i *item) values(from *fields, spec map[string]any) {
 			sources = append(sources, i.secret("annotation "+name, "spec.configFrom", all[name])...)
 		}
 	}
+
 	for _, value := range from.list("values") {
 		sources = append(sources, i.secretOf(value, "spec.configFrom")...)
 		value.rest(i)
 	}
+
 	if len(sources) > 0 {
 		spec["configFrom"] = sources
 	}
@@ -200,10 +209,12 @@ func (i *item) dependencies(from *fields, spec map[string]any) {
 		byName[name][field] = value
 		entry.rest(i)
 	}
+
 	if management := from.text("managedBy"); management != "" {
 		out["management"] = management
 		i.kept(from.at("managedBy"), "becomes spec.dependencies.management")
 	}
+
 	for _, entry := range from.list("override") {
 		ref, pkg := entry.child("packageRef"), map[string]any{}
 		if name := ref.text("refName"); name != "" {
@@ -214,11 +225,13 @@ func (i *item) dependencies(from *fields, spec map[string]any) {
 		override(entry, "package", pkg)
 		i.kept(ref.path, "becomes package in spec.dependencies.overrides")
 	}
+
 	for _, entry := range from.list("values") {
 		if sources := i.secretOf(entry, "configFrom in spec.dependencies.overrides"); len(sources) > 0 {
 			override(entry, "configFrom", sources)
 		}
 	}
+
 	if len(overrides) > 0 {
 		out["overrides"] = overrides
 	}
@@ -238,6 +251,7 @@ func (i *item) secretOf(entry *fields, into string) []any {
 		i.kept(ref.at("key"), "had no effect: all keys of the Secret count")
 	}
 	ref.rest(i)
+
 	return i.secret(entry.path, into, name)
 }
 
@@ -246,6 +260,7 @@ func (i *item) secret(field, into, name string) (sources []any) {
 	if !known {
 		keys, known = i.secrets[key("", name)]
 	}
+
 	switch {
 	case !known:
 		i.missing(field, "Secret %s is not in the input, so its keys are not known: add it to the input, or add an entry to %s for each of its keys", name, into)
@@ -254,9 +269,11 @@ func (i *item) secret(field, into, name string) (sources []any) {
 		i.kept(field, "Secret %s is empty", name)
 		return nil
 	}
+
 	for _, k := range keys {
 		sources = append(sources, map[string]any{"secretKeyRef": map[string]any{"name": name, "key": k, "sensitive": false}})
 	}
+
 	i.kept(field, "becomes %s: %s of Secret %s; with sensitive: false, because other objects than Secrets can have them too; values that the schema marks as a password or writeOnly cannot be there",
 		into, strings.Join(keys, ", "), name)
 	return sources

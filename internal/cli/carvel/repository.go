@@ -20,6 +20,7 @@ func (i *item) repository() {
 	if interval := from.interval(i, "syncPeriod", "30s", func(d metav1.Duration) bool { return d.Duration >= 30*time.Second }); interval != "" {
 		spec["interval"] = interval
 	}
+
 	if from.bool("paused") {
 		spec["paused"] = true
 		i.kept("spec.paused", "is the same")
@@ -30,6 +31,7 @@ func (i *item) repository() {
 		i.lost("spec.fetch", "it has no supported source, so this repository was left out")
 		return
 	}
+
 	spec["source"] = source
 	i.emit(coreVersion, kind, i.metadata(namespace, nil), spec)
 }
@@ -43,6 +45,7 @@ func (i *item) source(fetch *fields) map[string]any {
 		{"inline", "inline", (*item).inline}, {"image", "image", (*item).image}, {"http", "http", (*item).http},
 		{"git", "git", (*item).git}, {"imgpkgBundle", "image", (*item).image},
 	}
+
 	var source map[string]any
 	for _, kind := range kinds {
 		if !fetch.has(kind.name) {
@@ -57,6 +60,7 @@ func (i *item) source(fetch *fields) map[string]any {
 		i.kept(of.path, "becomes spec.source.%s", kind.becomes)
 		of.rest(i)
 	}
+
 	fetch.rest(i)
 	return source
 }
@@ -72,6 +76,7 @@ func (i *item) image(from *fields) map[string]any {
 		out["imagePullSecrets"] = []any{map[string]any{"name": name}}
 	}
 	i.tags(from, "tagSelection", out)
+
 	return out
 }
 
@@ -116,6 +121,7 @@ func (i *item) git(from *fields) map[string]any {
 	i.subPath(from, out)
 	i.secretRef(from, out)
 	i.tags(from, "refSelection", out)
+
 	for _, name := range []string{"lfsSkipSmudge", "depth", "forceHTTPBasicAuth"} {
 		if from.has(name) {
 			i.lost(from.at(name), "it is not needed: files of LFS are not read, and only files that are read are fetched")
@@ -137,6 +143,7 @@ func (i *item) address(from *fields, user bool) string {
 	}
 	u.User = nil
 	i.lost(from.at("url"), "its credentials were left out: put them into a Secret, and name that in secretRef")
+
 	return u.String()
 }
 
@@ -159,6 +166,7 @@ func (i *item) inline(from *fields) map[string]any {
 		}
 		of.rest(i)
 	}
+
 	if len(sources) > 0 {
 		out["filesFrom"] = sources
 	}

@@ -59,12 +59,14 @@ unless one is named. For a folder or an image see kubectl package inspect.`,
 		},
 		ValidArgsFunction: c.CompleteAvailable,
 	}
+
 	c.Connects(cmd)
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "list only packages from the cluster's repositories, as for a ClusterPackage")
 	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "list packages from the repositories of all namespaces")
 	cmd.Flags().BoolVar(&c.example, "values", false, "print an example of the values")
 	cmd.Flags().BoolVar(&c.schema, "values-schema", false, "show the keys of the values")
 	c.Output.Add(cmd)
+
 	return cmd
 }
 
@@ -87,6 +89,7 @@ type availablePackage struct {
 	Name        string `json:"name"`
 	DisplayName string `json:"displayName,omitempty"`
 	Description string `json:"shortDescription,omitempty"`
+
 	// Newest is the version that is installed if none is requested.
 	Newest     string `json:"newest"`
 	Repository string `json:"repository"`
@@ -101,15 +104,18 @@ func (c *availableCommand) list(ctx context.Context, cl *cluster.Cluster) error 
 	if c.Output.Wanted() {
 		return c.Output.Print(c.Streams.Out, found)
 	}
+
 	if len(found) == 0 {
 		namespace := map[bool]string{false: cl.Namespace}[c.cluster]
 		fmt.Fprintln(c.Streams.ErrOut, "No package is offered. "+desired.ChooserFor(cl, namespace).NothingOffered())
 		return nil
 	}
+
 	rows := [][]string{{"NAME", "DISPLAY NAME", "NEWEST", "REPOSITORY"}}
 	if c.everywhere {
 		rows[0] = append([]string{"NAMESPACE"}, rows[0]...)
 	}
+
 	for _, p := range found {
 		row := []string{terminal.Line(p.Name), terminal.Line(p.DisplayName), terminal.Line(p.Newest), terminal.Line(p.Repository)}
 		if c.everywhere {
@@ -117,6 +123,7 @@ func (c *availableCommand) list(ctx context.Context, cl *cluster.Cluster) error 
 		}
 		rows = append(rows, row)
 	}
+
 	command.PrintTable(c.Streams.Out, rows)
 	return nil
 }
@@ -131,6 +138,7 @@ func (c *availableCommand) gather(ctx context.Context, cl *cluster.Cluster) ([]a
 			return nil, err
 		}
 	}
+
 	rows := []availablePackage{}
 	for _, namespace := range namespaces {
 		choose := desired.ChooserFor(cl, namespace)
@@ -138,6 +146,7 @@ func (c *availableCommand) gather(ctx context.Context, cl *cluster.Cluster) ([]a
 		if err != nil {
 			return nil, err
 		}
+
 		for _, name := range names {
 			of, newest, err := choose.Newest(ctx, name)
 			if err != nil {
@@ -146,6 +155,7 @@ func (c *availableCommand) gather(ctx context.Context, cl *cluster.Cluster) ([]a
 			if newest == nil || c.everywhere && namespace != "" && newest.Scope == corev1alpha1.ScopeCluster {
 				continue // it is listed with the cluster's
 			}
+
 			row := availablePackage{Name: name, Newest: newest.Version.Version, Repository: newest.Source(), Versions: len(of.Offered)}
 			if c.everywhere {
 				row.Namespace = namespace
@@ -153,9 +163,11 @@ func (c *availableCommand) gather(ctx context.Context, cl *cluster.Cluster) ([]a
 			if of.Display != nil {
 				row.DisplayName, row.Description = of.Display.Name, of.Display.ShortDescription
 			}
+
 			rows = append(rows, row)
 		}
 	}
+
 	return rows, nil
 }
 
@@ -170,6 +182,7 @@ func offering(ctx context.Context, cl *cluster.Cluster) ([]string, error) {
 	for i := range list.Items {
 		namespaces = append(namespaces, list.Items[i].Namespace)
 	}
+
 	slices.Sort(namespaces)
 	return slices.Compact(namespaces), nil
 }

@@ -50,6 +50,7 @@ func (c *availableCommand) one(ctx context.Context, cl *cluster.Cluster, name, v
 	if len(found.Offered) == 0 {
 		return choose.Unknown(ctx, name)
 	}
+
 	if version == "" && (c.schema || c.example) {
 		_, newest, err := choose.Newest(ctx, name)
 		if err != nil {
@@ -57,12 +58,14 @@ func (c *availableCommand) one(ctx context.Context, cl *cluster.Cluster, name, v
 		}
 		version = newest.Version.Version
 	}
+
 	report := reportOf(found)
 	if version != "" {
 		if report.Versions, err = only(report, version); err != nil {
 			return err
 		}
 	}
+
 	if c.schema || c.example {
 		return c.values(ctx, name, &report.Versions[0].AvailableVersion)
 	}
@@ -81,6 +84,7 @@ func (c *availableCommand) values(ctx context.Context, name string, v *corev1alp
 	case v.ConfigSchema == nil:
 		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: "+name+" "+v.Version+" has no schema for its values"))
 	}
+
 	schema, err := desired.SchemaOf(v.ConfigSchema)
 	if err != nil {
 		return fmt.Errorf("the schema of %s %s cannot be read: %w", name, v.Version, err)
@@ -88,6 +92,7 @@ func (c *availableCommand) values(ctx context.Context, name string, v *corev1alp
 	if c.example {
 		return content.PrintExample(ctx, c.Streams, schema)
 	}
+
 	keys := describe.ConfigKeys(schema)
 	return c.Output.Write(c.Streams.Out, keys, func(styles terminal.Styles) string {
 		return styles.Strong(terminal.Line(name+" "+v.Version)) + "\n" + describe.ConfigText(keys, styles)
@@ -172,6 +177,7 @@ func (t *availableWriter) head(r *availableReport) {
 	for i, link := range d.Links {
 		t.field(map[bool]string{true: "Links"}[i == 0], link.Name+": "+link.URL)
 	}
+
 	t.field("Support", d.Support)
 }
 
@@ -187,6 +193,7 @@ func (t *availableWriter) versions(r *availableReport) {
 		}
 		rows = append(rows, []string{terminal.Line(v.Version), terminal.Line(date), terminal.Line(v.Source), terminal.Line(v.NotHere)})
 	}
+
 	t.WriteString(t.styles.Strong("Versions") + "\n")
 	for _, line := range terminal.Table(rows) {
 		t.WriteString("  " + line + "\n")
@@ -208,12 +215,14 @@ func (t *availableWriter) version(v *availableVersionReport) {
 	t.field("Requires", release.Requirements)
 	t.field("Only", constraintsText(v.Constraints))
 	t.requirements(v)
+
 	switch {
 	case v.ConfigUnchecked != "":
 		t.field("Values", "not checked: "+v.ConfigUnchecked)
 	case v.ConfigSchema != nil:
 		t.field("Values", "see --values-schema, or --values")
 	}
+
 	t.text("Release notes", release.Notes)
 }
 
@@ -229,10 +238,12 @@ func (t *availableWriter) requirements(v *availableVersionReport) {
 	for i, d := range v.Dependencies {
 		t.field(map[bool]string{true: "Depends on"}[i == 0], describe.Dependency(d))
 	}
+
 	apis := make([]string, len(v.Provides))
 	for i, api := range v.Provides {
 		apis[i] = describe.API(api)
 	}
+
 	t.field("Provides", strings.Join(apis, ", "))
 }
 

@@ -31,6 +31,7 @@ namespace, and with --cluster ClusterPackageRepositories, which offer them in al
 kubectl package available shows the packages that they offer. To build files and images of
 repositories, see kubectl package repository.`,
 	}
+
 	cmd.AddCommand(newRepoAdd(on), newRepoGet(on), newRepoUpdate(on), newRepoDelete(on))
 	return cmd
 }
@@ -45,16 +46,19 @@ func (c *repoCommand) named(cmd *cobra.Command, run func(context.Context, cluste
 		if len(args) > 0 {
 			n, err = c.parse(args[0])
 		}
+
 		for _, check := range append(checks, c.Output.Check) {
 			if err == nil {
 				err = check()
 			}
 		}
+
 		if err != nil {
 			return command.UsageError(cmd, err)
 		}
 		return run(cmd.Context(), n)
 	}
+
 	c.Connects(cmd)
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "a ClusterPackageRepository")
 	return cmd

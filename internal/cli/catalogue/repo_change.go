@@ -44,6 +44,7 @@ interval, the priority or a folder in a git repository, see docs/api-reference.m
   kubectl package repo add stable registry.example.com/repositories/stable --tag-constraint '>=1' --secret-ref pull
   kubectl package repo add team --git https://git.example.com/team/packages.git --ref main --cluster`,
 	}
+
 	c.named(cmd, nil)
 	cmd.Args, cmd.ValidArgsFunction = command.Takes("NAME", "[IMAGE]"), cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -54,6 +55,7 @@ interval, the priority or a folder in a git repository, see docs/api-reference.m
 			}
 			err = cmp.Or(err, cmd.Flags().Set("url", args[1]))
 		}
+
 		if err = cmp.Or(err, c.spec.check(), c.checkNew(n)); err != nil {
 			return command.UsageError(cmd, err)
 		}
@@ -61,8 +63,10 @@ interval, the priority or a folder in a git repository, see docs/api-reference.m
 		if err := c.spec.apply(cmd.Context(), r); err != nil {
 			return command.UsageError(cmd, err)
 		}
+
 		return c.run(cmd.Context(), n, r)
 	}
+
 	c.spec.add(cmd)
 	c.AddWait(cmd, repoTimeout, "wait until the repository is fetched")
 	return cmd
@@ -97,6 +101,7 @@ func (c *repoAddCommand) run(ctx context.Context, n cluster.Name, spec *corev1al
 		}
 		what = "is already up to date"
 	}
+
 	if err != nil {
 		return cl.Explain("cannot create "+name, err)
 	}
@@ -128,6 +133,7 @@ func newRepoUpdate(on command.Command) *cobra.Command {
 again at once, instead of after its interval or the pause after a failure. With --paused it is not fetched
 any more, but its packages are still offered.`,
 	}
+
 	c.spec.add(cmd)
 	c.named(cmd, c.run, c.spec.check)
 	cmd.Flags().BoolVar(&c.paused, "paused", false, "stop fetching; --paused=false resumes it")
@@ -151,6 +157,7 @@ func (c *repoUpdateCommand) run(ctx context.Context, n cluster.Name) error {
 		}
 		return cl.Patch(ctx, r.(client.Object), client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(command.FieldManager))
 	})
+
 	var refused apierrors.APIStatus
 	switch {
 	case errors.As(err, &refused):
@@ -158,6 +165,7 @@ func (c *repoUpdateCommand) run(ctx context.Context, n cluster.Name) error {
 	case err != nil:
 		return err
 	}
+
 	c.Wait = c.Wait && !r.RepositorySpec().Paused
 	return c.report(ctx, cl, r, what, fetch)
 }
@@ -173,6 +181,7 @@ func (c *repoUpdateCommand) change(ctx context.Context, r corev1alpha1.GenericPa
 	if c.spec.given("paused") {
 		spec.Paused = c.paused
 	}
+
 	switch {
 	case !equality.Semantic.DeepEqual(before, spec):
 		return "changed", "", nil
@@ -182,6 +191,7 @@ func (c *repoUpdateCommand) change(ctx context.Context, r corev1alpha1.GenericPa
 		return "", "", fmt.Errorf("%s is paused, so it is not fetched. To resume it: kubectl package repo update %s --paused=false",
 			cluster.RepositoryText(r), cluster.RepositoryFlags(r))
 	}
+
 	fetch = time.Now().UTC().Format(time.RFC3339Nano)
 	annotations := r.GetAnnotations()
 	if annotations == nil {
@@ -189,6 +199,7 @@ func (c *repoUpdateCommand) change(ctx context.Context, r corev1alpha1.GenericPa
 	}
 	annotations[corev1alpha1.RetryAnnotation] = fetch
 	r.SetAnnotations(annotations)
+
 	return "is fetched again", fetch, nil
 }
 
@@ -214,6 +225,7 @@ func (c *repoCommand) delete(ctx context.Context, n cluster.Name) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return cl.Explain("cannot delete "+name, err)
 	}
+
 	if !c.Wait {
 		fmt.Fprintln(c.Streams.Out, terminal.Line(name+" is being deleted"))
 		return nil
@@ -222,6 +234,7 @@ func (c *repoCommand) delete(ctx context.Context, n cluster.Name) error {
 	if err := c.awaitGone(ctx, cl, r); err != nil {
 		return err
 	}
+
 	fmt.Fprintf(c.Streams.Out, "%s is deleted, after %s\n", terminal.Line(name), progress.Elapsed(time.Since(begin)))
 	return nil
 }

@@ -35,6 +35,7 @@ func newRepoGet(on command.Command) *cobra.Command {
 		Long: `List the repositories of the namespace and of the cluster, and their states. With NAME, show the source of a
 repository, its packages, and its problems.`,
 	}
+
 	c.named(cmd, c.run)
 	cmd.Args = command.Takes("[NAME]")
 	cmd.Flags().Lookup("cluster").Usage = "show a ClusterPackageRepository, or only these"
@@ -51,6 +52,7 @@ func (c *repoGetCommand) run(ctx context.Context, n cluster.Name) error {
 	case n.Name == "":
 		return c.list(ctx, cl)
 	}
+
 	r, err := cl.FindRepository(ctx, n)
 	if err != nil {
 		return err
@@ -75,6 +77,7 @@ func (c *repoGetCommand) list(ctx context.Context, cl *cluster.Cluster) error {
 		}
 		found = append(found, list.GenericRepositories()...)
 	}
+
 	if c.Output.Wanted() {
 		items := output.List{}
 		for _, r := range found {
@@ -82,6 +85,7 @@ func (c *repoGetCommand) list(ctx context.Context, cl *cluster.Cluster) error {
 		}
 		return c.Output.Print(c.Streams.Out, items)
 	}
+
 	if len(found) == 0 {
 		fmt.Fprintln(c.Streams.ErrOut, "There is no repository. Add one: kubectl package repo add NAME IMAGE")
 		return nil
@@ -95,6 +99,7 @@ func (c *repoGetCommand) list(ctx context.Context, cl *cluster.Cluster) error {
 			strconv.Itoa(int(r.RepositoryStatus().Versions)), repositoryWord(r, styles), duration.HumanDuration(time.Since(r.GetCreationTimestamp().Time)),
 		})
 	}
+
 	command.PrintTable(c.Streams.Out, rows)
 	return nil
 }
@@ -128,6 +133,7 @@ func repositoryScreen(r corev1alpha1.GenericPackageRepository, styles terminal.S
 			b.WriteString("  " + styles.Faint(terminal.Pad(name, 9)) + "  " + value + "\n")
 		}
 	}
+
 	b.WriteString(styles.Strong(terminal.Line(cluster.RepositoryText(r))) + "\n")
 	field("Status", repositoryWord(r, styles))
 	for _, typ := range []string{corev1alpha1.ConditionReady, corev1alpha1.ConditionConflicting} {
@@ -138,6 +144,7 @@ func repositoryScreen(r corev1alpha1.GenericPackageRepository, styles terminal.S
 			}
 		}
 	}
+
 	spec, status := r.RepositorySpec(), r.RepositoryStatus()
 	kind, address := cluster.RepositorySource(&spec.Source)
 	field("Source", terminal.Line(kind+" "+address))
@@ -145,6 +152,7 @@ func repositoryScreen(r corev1alpha1.GenericPackageRepository, styles terminal.S
 	if spec.Interval != nil {
 		interval = duration.HumanDuration(spec.Interval.Duration)
 	}
+
 	field("Interval", interval)
 	if spec.Priority != 0 {
 		field("Priority", strconv.Itoa(int(spec.Priority)))
@@ -153,6 +161,7 @@ func repositoryScreen(r corev1alpha1.GenericPackageRepository, styles terminal.S
 		field("Digest", terminal.Line(status.Artifact.Digest))
 		field("Revision", terminal.Line(status.Artifact.Revision))
 	}
+
 	field("Offers", terminal.Count(int(status.Packages), "package")+", "+terminal.Count(int(status.Versions), "version"))
 	field("Age", duration.HumanDuration(time.Since(r.GetCreationTimestamp().Time)))
 	if len(status.Problems) > 0 {
@@ -161,5 +170,6 @@ func repositoryScreen(r corev1alpha1.GenericPackageRepository, styles terminal.S
 			b.WriteString("  " + styles.Bad(terminal.Line(problem)) + "\n")
 		}
 	}
+
 	return b.String()
 }

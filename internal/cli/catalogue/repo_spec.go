@@ -54,9 +54,11 @@ func (f *repoSpecFlags) check() error {
 			given = append(given, "--"+name)
 		}
 	}
+
 	if len(given) > 1 {
 		return fmt.Errorf("%s contradict each other: choose one", strings.Join(given, " and "))
 	}
+
 	for _, address := range []string{f.http, f.git} {
 		if u, err := url.Parse(address); err == nil && u.User != nil {
 			if _, password := u.User.Password(); password || address == f.http {
@@ -64,11 +66,13 @@ func (f *repoSpecFlags) check() error {
 			}
 		}
 	}
+
 	if f.image != "" {
 		if _, err := name.ParseReference(f.image); err != nil {
 			return fmt.Errorf("%q is not a valid image: write it as host/path:tag or host/path@sha256:…", f.image)
 		}
 	}
+
 	_, err := versions.ParseConstraint(f.tags)
 	return err
 }
@@ -84,6 +88,7 @@ func (f *repoSpecFlags) apply(ctx context.Context, spec *corev1alpha1.PackageRep
 		}
 		spec.Source.Git.Ref = f.ref
 	}
+
 	return cmp.Or(f.setSecrets(&spec.Source), f.setTags(&spec.Source))
 }
 
@@ -108,6 +113,7 @@ func (f *repoSpecFlags) source(ctx context.Context, s *corev1alpha1.RepositorySo
 		*s = corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{Files: files}}
 		return err
 	}
+
 	return nil
 }
 
@@ -121,10 +127,12 @@ func (f *repoSpecFlags) setSecrets(s *corev1alpha1.RepositorySource) error {
 			refs = append(refs, corev1alpha1.LocalSecretReference{Name: name})
 		}
 	}
+
 	var first *corev1alpha1.LocalSecretReference
 	if len(refs) > 0 {
 		first = &refs[0]
 	}
+
 	switch {
 	case s.Image != nil:
 		s.Image.ImagePullSecrets = refs
@@ -137,6 +145,7 @@ func (f *repoSpecFlags) setSecrets(s *corev1alpha1.RepositorySource) error {
 	default:
 		return errors.New("--secret-ref is for an image, --http and --git")
 	}
+
 	return nil
 }
 
@@ -164,6 +173,7 @@ func readInline(ctx context.Context, names []string) (map[string]string, error) 
 		if err := in.One(ctx, root); err != nil {
 			return nil, err
 		}
+
 		for _, input := range in.Out {
 			name := filepath.Base(input.Name)
 			if rel, err := filepath.Rel(root, input.Name); err == nil && rel != "." {
@@ -178,6 +188,7 @@ func readInline(ctx context.Context, names []string) (map[string]string, error) 
 			}
 		}
 	}
+
 	if len(files) == 0 {
 		return nil, errors.New("--file is empty: name a file")
 	}

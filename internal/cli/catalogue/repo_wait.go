@@ -42,6 +42,7 @@ func (c *repoCommand) awaitRepository(ctx context.Context, cl *cluster.Cluster, 
 		} else if failing.IsZero() {
 			failing = time.Now()
 		}
+
 		last = word
 		if word == waitingForManager && time.Since(begin) < progress.UnnoticedAfter {
 			word = "waiting for the manager"
@@ -50,11 +51,13 @@ func (c *repoCommand) awaitRepository(ctx context.Context, cl *cluster.Cluster, 
 		if failure != "" && (stalled(r) || time.Since(failing) >= fetchGrace) {
 			return false, fmt.Errorf("%s is not ready: %s%s", name, failure, see)
 		}
+
 		return done, nil
 	})
 	if err != nil {
 		return err
 	}
+
 	status := r.RepositoryStatus()
 	fmt.Fprintf(c.Streams.Out, "%s is ready: %s, %s, after %s\n", terminal.Line(name), terminal.Count(int(status.Packages), "package"),
 		terminal.Count(int(status.Versions), "version"), progress.Elapsed(time.Since(begin)))
@@ -98,6 +101,7 @@ func repositoryState(r corev1alpha1.GenericPackageRepository, retry string) (wor
 	case ready.Reason == corev1alpha1.ReasonFetchFailed || ready.Reason == corev1alpha1.ReasonContentInvalid:
 		return "trying again: " + ready.Message, ready.Message, false
 	}
+
 	return "fetching", "", false
 }
 
@@ -116,6 +120,7 @@ func (c *repoCommand) awaitGone(ctx context.Context, cl *cluster.Cluster, r core
 		lines.show("withdrawing its packages")
 		return false, nil
 	})
+
 	var status apierrors.APIStatus
 	if errors.Is(err, gone) || errors.As(err, &status) && apierrors.IsNotFound(err) {
 		return nil

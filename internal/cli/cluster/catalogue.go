@@ -26,6 +26,7 @@ type Catalogue struct {
 	namespace string
 	read      map[string][2][]corev1alpha1.AvailablePackageSpec
 	hidden    map[string]bool
+
 	// all are the names of all packages of the catalogue, once it was read.
 	all []string
 	// whole has the offers of the cluster's repositories, which catalogues of several namespaces
@@ -61,6 +62,7 @@ func (c *Catalogue) All(ctx context.Context) ([]string, error) {
 		}
 		c.whole.specs = specs
 	}
+
 	local := map[string][]corev1alpha1.AvailablePackageSpec{}
 	if c.namespace != "" {
 		var err error
@@ -68,6 +70,7 @@ func (c *Catalogue) All(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 	}
+
 	if err := c.readHidden(ctx); err != nil {
 		return nil, err
 	}
@@ -78,6 +81,7 @@ func (c *Catalogue) All(ctx context.Context) ([]string, error) {
 			names = append(names, name)
 		}
 	}
+
 	slices.Sort(names)
 	c.all = slices.Compact(names)
 	return c.all, nil
@@ -94,6 +98,7 @@ func (c *Catalogue) each(ctx context.Context, scope corev1alpha1.Scope) (map[str
 		found[spec.PackageName] = append(found[spec.PackageName], *spec)
 		return true
 	})
+
 	return found, err
 }
 
@@ -103,6 +108,7 @@ func (c *Catalogue) Pending(ctx context.Context) (pending, unread []string, err 
 	if err := c.readHidden(ctx); err != nil {
 		return nil, nil, err
 	}
+
 	for _, scope := range c.scopes() {
 		if scope == corev1alpha1.ScopeNamespaced && c.namespace == "" {
 			continue
@@ -113,9 +119,11 @@ func (c *Catalogue) Pending(ctx context.Context) (pending, unread []string, err 
 			unread = append(unread, scope.Kind("PackageRepositories"))
 			continue
 		}
+
 		if err != nil {
 			return nil, nil, c.cluster.Explain("cannot read the repositories", err)
 		}
+
 		for _, r := range list.GenericRepositories() {
 			hidden := scope == corev1alpha1.ScopeCluster && c.hidden[r.GetName()]
 			if !hidden && offers.Pending(r) {
@@ -123,6 +131,7 @@ func (c *Catalogue) Pending(ctx context.Context) (pending, unread []string, err 
 			}
 		}
 	}
+
 	slices.Sort(pending)
 	return pending, unread, nil
 }
@@ -140,6 +149,7 @@ func (c *Catalogue) Of(ctx context.Context, name string) ([]offers.Offered, *cor
 		}
 		c.read[name] = specs
 	}
+
 	if err := c.readHidden(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -170,12 +180,14 @@ func (c *Catalogue) Names(ctx context.Context) ([]string, error) {
 		if err := c.cluster.List(ctx, list, client.InNamespace(c.namespaceOf(scope))); err != nil {
 			return nil, c.cluster.Explain("cannot read the offers of repositories", err)
 		}
+
 		for i := range list.Items {
 			if name := list.Items[i].Name; !furtherPart.MatchString(name) {
 				names = append(names, name)
 			}
 		}
 	}
+
 	slices.Sort(names)
 	return slices.Compact(names), nil
 }
@@ -196,6 +208,7 @@ func (c *Catalogue) visible(ctx context.Context) ([]string, error) {
 			names = append(names, name)
 		}
 	}
+
 	return names, nil
 }
 
@@ -227,6 +240,7 @@ func (c *Cluster) parts(ctx context.Context, scope corev1alpha1.Scope, namespace
 	if scope == corev1alpha1.ScopeNamespaced && namespace == "" {
 		return nil, nil
 	}
+
 	for part := int32(0); ; part++ {
 		a := scope.NewAvailablePackage()
 		err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: repository.ObjectName(name, part)}, a)
@@ -238,6 +252,7 @@ func (c *Cluster) parts(ctx context.Context, scope corev1alpha1.Scope, namespace
 		case a.AvailableSpec().PackageName != name:
 			return found, nil
 		}
+
 		if slim != nil {
 			slim(scope, a.AvailableSpec())
 		}
@@ -258,6 +273,7 @@ func (c *Cluster) EachAvailable(ctx context.Context, scope corev1alpha1.Scope, n
 				return nil
 			}
 		}
+
 		if next = list.GetContinue(); next == "" {
 			return nil
 		}
@@ -274,6 +290,7 @@ func (c *Catalogue) readHidden(ctx context.Context) error {
 	if c.namespace == "" {
 		return nil
 	}
+
 	list := corev1alpha1.ScopeCluster.NewPackageRepositoryList()
 	err := c.cluster.List(ctx, list)
 	if err != nil && !apierrors.IsForbidden(err) {
@@ -295,7 +312,9 @@ func (c *Catalogue) readHidden(ctx context.Context) error {
 				return c.cluster.Explain(fmt.Sprintf("cannot read the namespace %s", c.namespace), err)
 			}
 		}
+
 		c.hidden[r.GetName()] = !offers.Visible(r.RepositorySpec(), namespace.GetLabels())
 	}
+
 	return nil
 }

@@ -56,6 +56,7 @@ func Connect(getter genericclioptions.RESTClientGetter, warnings io.Writer) (*Cl
 	if err != nil {
 		return nil, explainConfig(err)
 	}
+
 	config.UserAgent = "kubectl-package/" + version.Get()
 	config.WarningHandler = rest.NewWarningWriter(escaped{warnings}, rest.WarningWriterOptions{Deduplicate: true})
 	config.QPS, config.Burst = 50, 100
@@ -65,6 +66,7 @@ func Connect(getter genericclioptions.RESTClientGetter, warnings io.Writer) (*Cl
 	if err != nil {
 		return nil, explainConfig(err)
 	}
+
 	c.Config, c.NamespaceGiven = config, given
 	return c, nil
 }
@@ -90,6 +92,7 @@ func mapper() meta.RESTMapper {
 	for _, kind := range []string{"ConfigMap", "Secret"} {
 		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
+
 	for _, kind := range []string{"Package", "ObjectDeployment", "ObjectSet", "ObjectSlice", "PackageRepository", "AvailablePackage"} {
 		m.Add(corev1alpha1.GroupVersion.WithKind(corev1alpha1.ScopeNamespaced.Kind(kind)), meta.RESTScopeNamespace)
 		m.Add(corev1alpha1.GroupVersion.WithKind(corev1alpha1.ScopeCluster.Kind(kind)), meta.RESTScopeRoot)
@@ -126,6 +129,7 @@ func (c *Cluster) AnyKind() (client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for all kinds: %w", err)
 	}
+
 	return made, nil
 }
 
@@ -151,6 +155,7 @@ func (c *Cluster) Explain(doing string, err error) error {
 	case missingNamespace(err) != "":
 		return fmt.Errorf("%s: %w. Create it: kubectl create namespace %s, or choose another with -n", doing, err, missingNamespace(err))
 	}
+
 	return c.unreachable(doing, err)
 }
 
@@ -168,12 +173,14 @@ func (c *Cluster) unreachable(doing string, err error) error {
 	case !errors.As(err, &network):
 		return fmt.Errorf("%s: %w", doing, err)
 	}
+
 	if c.Host == defaultHost {
 		if named := os.Getenv("KUBECONFIG"); named != "" {
 			return fmt.Errorf("%s: no kubeconfig was found at KUBECONFIG=%s. Set it to an existing file, or set --kubeconfig", doing, named)
 		}
 		return fmt.Errorf("%s: no kubeconfig was found. Set KUBECONFIG or --kubeconfig", doing)
 	}
+
 	return fmt.Errorf("%s: the cluster at %s cannot be reached: %w. Check that it runs, and that the context is the right one: kubectl config current-context",
 		doing, c.Host, err)
 }

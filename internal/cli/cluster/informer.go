@@ -17,6 +17,7 @@ import (
 type Watched struct {
 	Example runtime.Object
 	List    client.ObjectList
+
 	// Options of every request. They can change while the informer runs.
 	Options func() client.ListOptions
 	// Transform changes each object before it is stored; it may be nil.
@@ -50,6 +51,7 @@ func (c *Cluster) Inform(ctx context.Context, w Watched) Informer {
 		own.Raw = &raw
 		return &own
 	}
+
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
 			l := w.List.DeepCopyObject().(client.ObjectList)
@@ -67,6 +69,7 @@ func (c *Cluster) Inform(ctx context.Context, w Watched) Informer {
 			return events, err
 		},
 	}
+
 	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, c.WithWatch), w.Example, 0, cache.Indexers{})
 	if w.Transform != nil {
 		_ = informer.SetTransform(w.Transform) // it has not started
@@ -74,5 +77,6 @@ func (c *Cluster) Inform(ctx context.Context, w Watched) Informer {
 	_ = informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // Report gets the error, and puts it into words
 	handler, _ := informer.AddEventHandler(w.Handler)                                               // it has not stopped
 	go informer.RunWithContext(ctx)
+
 	return Informer{informer, handler}
 }

@@ -33,6 +33,7 @@ func (c *Cluster) Live(ctx context.Context, wanted []objectdiff.Object) (live ma
 	if err != nil {
 		return nil, nil, c.Explain("cannot read the kinds of the cluster", err)
 	}
+
 	type group struct {
 		kind      schema.GroupVersionKind
 		namespace string
@@ -42,12 +43,14 @@ func (c *Cluster) Live(ctx context.Context, wanted []objectdiff.Object) (live ma
 		g := group{schema.FromAPIVersionAndKind(fmt.Sprint(o.Value["apiVersion"]), o.Key.Kind), o.Key.Namespace}
 		groups[g] = append(groups[g], o.Key)
 	}
+
 	live, unreadable = map[objects.Key]*unstructured.Unstructured{}, map[schema.GroupKind]string{}
 	for g, keys := range groups {
 		err := readGroup(ctx, reader, g.kind, g.namespace, keys, live)
 		if ctx.Err() != nil {
 			return nil, nil, c.Explain("cannot read objects", ctx.Err())
 		}
+
 		switch {
 		case err == nil:
 		case meta.IsNoMatchError(err):
@@ -58,6 +61,7 @@ func (c *Cluster) Live(ctx context.Context, wanted []objectdiff.Object) (live ma
 			unreadable[g.kind.GroupKind()] = brief(err)
 		}
 	}
+
 	return live, unreadable, nil
 }
 
@@ -72,12 +76,14 @@ func readGroup(
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		namespace = ""
 	}
+
 	listed := map[string]*unstructured.Unstructured{}
 	if len(keys) >= listFrom {
 		if listed, err = listManaged(ctx, reader, kind, namespace); err != nil {
 			return err
 		}
 	}
+
 	for _, key := range keys {
 		u := listed[key.Name]
 		if u == nil { // it might lack the engine's label
@@ -91,8 +97,10 @@ func readGroup(
 				return err
 			}
 		}
+
 		live[key] = u
 	}
+
 	return nil
 }
 
@@ -105,11 +113,13 @@ func listManaged(ctx context.Context, reader client.Client, kind schema.GroupVer
 		err := reader.List(ctx, page, &client.ListOptions{Namespace: namespace, LabelSelector: managed, Limit: opts.Limit, Continue: opts.Continue})
 		return page, err
 	})
+
 	found := map[string]*unstructured.Unstructured{}
 	err := pages.EachListItem(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
 		u := item.(*unstructured.Unstructured)
 		found[u.GetName()] = u
 		return nil
 	})
+
 	return found, err
 }

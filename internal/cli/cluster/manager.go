@@ -27,6 +27,7 @@ func (c *Cluster) Delay(ctx context.Context) string {
 	begin := time.Now()
 	err := c.Get(ctx, leaseKey, &lease)
 	took := time.Since(begin)
+
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("there is no Lease %s, so no manager has led in that namespace: is lockstep-manager running?", leaseKey)
@@ -36,6 +37,7 @@ func (c *Cluster) Delay(ctx context.Context) string {
 	case silence(&lease, begin) > 0:
 		return fmt.Sprintf("no manager has renewed its Lease for %s: is lockstep-manager running?", duration.HumanDuration(silence(&lease, begin)))
 	}
+
 	if took > slowAnswer {
 		return fmt.Sprintf("the API server took %s for one read: check its load with kubectl get --raw '/readyz?verbose'", duration.HumanDuration(took))
 	}

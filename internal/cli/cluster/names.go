@@ -45,6 +45,7 @@ func ParseName(arg string) (Name, error) {
 	if name == "" || strings.Contains(name, "/") {
 		return Name{}, fmt.Errorf("%q is not a name: write NAME, package/NAME or clusterpackage/NAME", arg)
 	}
+
 	n, known := kinds[strings.TrimSuffix(strings.ToLower(kind), "."+corev1alpha1.GroupName)]
 	if slash && (!known || n.Deployment) {
 		return Name{}, fmt.Errorf("%q is not a kind of package: write package/%s or clusterpackage/%s", kind, name, name)
@@ -65,6 +66,7 @@ func ParseResource(args []string) (Name, error) {
 	if err != nil && slash {
 		return Name{}, fmt.Errorf("%q is not the name of an object with revisions: write package/NAME, clusterpackage/NAME, objectdeployment/NAME or clusterobjectdeployment/NAME", arg)
 	}
+
 	return n, err
 }
 
@@ -125,6 +127,7 @@ func (c *Cluster) Find(ctx context.Context, n Name) (progress.Target, corev1alph
 			return t, nil, c.Explain("cannot read "+t.String(), err)
 		}
 	}
+
 	switch {
 	case len(found) == 1, len(found) > 1 && c.NamespaceGiven:
 		return targets[0], found[0], nil
@@ -135,6 +138,7 @@ func (c *Cluster) Find(ctx context.Context, n Name) (progress.Target, corev1alph
 	case len(scopes) == 1:
 		return progress.Target{}, nil, NotFoundError(fmt.Sprintf("there is no %s", c.Target(n.Scope, n.Name)))
 	}
+
 	return progress.Target{}, nil, NotFoundError(fmt.Sprintf("there is neither a package %s in namespace %s nor a clusterpackage of that name", n.Name, c.Namespace))
 }
 
@@ -150,6 +154,7 @@ func (c *Cluster) Snapshot(ctx context.Context, t progress.Target, pkg corev1alp
 	case err != nil:
 		return snap, nil, c.Explain("cannot read the deployment of "+t.String(), err)
 	}
+
 	list := t.Scope.NewObjectSetList()
 	own := client.MatchingLabelsSelector{Selector: labels.SelectorFromSet(labels.Set{corev1alpha1.PackageLabel: t.Name})}
 	err = c.List(ctx, list, client.InNamespace(t.Namespace), own)
@@ -157,6 +162,7 @@ func (c *Cluster) Snapshot(ctx context.Context, t progress.Target, pkg corev1alp
 		return snap, nil, c.Explain("cannot read the revisions of "+t.String(), err)
 	}
 	snap.Set = newest(list.GenericObjectSets())
+
 	return snap, dep, nil
 }
 
@@ -172,6 +178,7 @@ func (c *Cluster) Complete(ctx context.Context, begin string) []string {
 			names = append(names, pkg.GetName(), c.Target(scope, pkg.GetName()).Arg())
 		}
 	}
+
 	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, begin) })
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -34,6 +34,7 @@ func ParseObjects(args []string) ([]ObjectName, error) {
 			seen[n], all = true, append(all, n)
 		}
 	}
+
 	switch {
 	case len(args) == 0:
 		return nil, errors.New("KIND/NAME is missing")
@@ -47,8 +48,10 @@ func ParseObjects(args []string) ([]ObjectName, error) {
 			}
 			add(ObjectName{Kind: args[0], Name: name})
 		}
+
 		return all, nil
 	}
+
 	for _, arg := range args {
 		parts := strings.Split(arg, "/")
 		if len(parts) == 1 || len(parts) > 3 || slices.Contains(parts, "") {
@@ -60,6 +63,7 @@ func ParseObjects(args []string) ([]ObjectName, error) {
 		}
 		add(n)
 	}
+
 	return all, nil
 }
 
@@ -82,6 +86,7 @@ func (c *Cluster) ReadNamed(ctx context.Context, all client.Client, names []Obje
 		case err != nil:
 			return nil, c.Explain("cannot find the kind "+n.Kind, err)
 		}
+
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(mapping.GroupVersionKind)
 		key := client.ObjectKey{Namespace: cmp.Or(n.Namespace, c.Namespace), Name: n.Name}
@@ -92,6 +97,7 @@ func (c *Cluster) ReadNamed(ctx context.Context, all client.Client, names []Obje
 			}
 			key.Namespace, where = "", ""
 		}
+
 		err = all.Get(ctx, key, u)
 		switch {
 		case apierrors.IsNotFound(err):
@@ -99,10 +105,12 @@ func (c *Cluster) ReadNamed(ctx context.Context, all client.Client, names []Obje
 		case err != nil:
 			return nil, c.Explain("cannot read "+n.Kind+" "+n.Name, err)
 		}
+
 		if id := mapping.GroupVersionKind.GroupKind().String() + " " + key.String(); !seen[id] {
 			seen[id], found = true, append(found, u)
 		}
 	}
+
 	return found, nil
 }
 
@@ -129,6 +137,7 @@ func mappingOf(mapper meta.RESTMapper, name string) (*meta.RESTMapping, error) {
 			return kindNamed(mapper, name, err)
 		}
 	}
+
 	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 }
 
@@ -140,6 +149,7 @@ func kindNamed(mapper meta.RESTMapper, name string, otherwise error) (*meta.REST
 			return mapping, nil
 		}
 	}
+
 	mapping, err := mapper.RESTMapping(kind)
 	if err != nil {
 		return nil, otherwise

@@ -34,6 +34,7 @@ func (c *Cluster) Await(ctx context.Context, doing string, obj client.Object, do
 		}
 		return done()
 	})
+
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -46,6 +47,7 @@ type Observer struct {
 	target  progress.Target
 	uid     types.UID
 	changed chan struct{}
+
 	// sets is nil for a package whose name is not a valid label value.
 	packages, sets cache.SharedIndexInformer
 	// slices that were read. A slice never changes.
@@ -53,6 +55,7 @@ type Observer struct {
 
 	mu   sync.Mutex
 	lost error
+
 	// hidden means that the last request for revisions failed.
 	hidden bool
 }
@@ -81,6 +84,7 @@ func (o *Observer) inform(ctx context.Context, opts client.ListOptions, example 
 			AddFunc: func(any) { o.notify() }, UpdateFunc: func(any, any) { o.notify() }, DeleteFunc: func(any) { o.notify() },
 		},
 	})
+
 	go func() {
 		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 			o.notify() // an empty list has no events
@@ -139,21 +143,25 @@ func (o *Observer) Snapshot(ctx context.Context) (snap progress.Snapshot, ok boo
 	if !o.packages.HasSynced() {
 		return snap, false, nil
 	}
+
 	snap.Target = o.target
 	if lost != nil {
 		snap.Lost = brief(lost)
 	}
+
 	for _, item := range o.packages.GetStore().List() {
 		if pkg := item.(corev1alpha1.GenericPackage); pkg.GetUID() == o.uid {
 			snap.Package = pkg
 		}
 	}
+
 	if o.sets != nil {
 		if snap.Set = newest(o.Sets()); snap.Set != nil {
 			o.readSlices(ctx, snap.Set)
 			snap.Slices = o.slices
 		}
 	}
+
 	return snap, true, nil
 }
 

@@ -23,6 +23,7 @@ func (c *Cluster) Packages(ctx context.Context) (found []corev1alpha1.GenericPac
 	if err != nil {
 		return nil, nil, c.Explain("cannot read the packages", err)
 	}
+
 	ofCluster, err := c.PackagesOf(ctx, corev1alpha1.ScopeCluster, "")
 	if apierrors.IsForbidden(err) {
 		hidden, err = append(hidden, "clusterpackages"), nil

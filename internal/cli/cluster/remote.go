@@ -36,6 +36,7 @@ func (c *Cluster) Remote(ctx context.Context, namespace string, ref *corev1alpha
 	if err != nil {
 		return nil, err
 	}
+
 	home := &metav1.PartialObjectMetadata{}
 	home.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	err = c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, home)
@@ -46,6 +47,7 @@ func (c *Cluster) Remote(ctx context.Context, namespace string, ref *corev1alpha
 	case err != nil:
 		return nil, c.Explain("cannot read the namespace "+metav1.NamespaceSystem, err)
 	}
+
 	config, id, err := targets.Connect(ctx, kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("%s, key %s: %w", at, at.Key, err)
@@ -53,6 +55,7 @@ func (c *Cluster) Remote(ctx context.Context, namespace string, ref *corev1alpha
 	if id == home.UID {
 		return nil, fmt.Errorf("%s, key %s: the kubeconfig leads to the cluster of the package itself: leave targetRef out", at, at.Key)
 	}
+
 	config.UserAgent = "kubectl-package/" + version.Get()
 	return &Remote{Cluster: &Cluster{Host: config.Host, Config: config}, ID: id, Home: home.UID}, nil
 }
@@ -91,5 +94,6 @@ func (c *Cluster) kubeconfig(ctx context.Context, at targets.Ref) ([]byte, error
 	case !has:
 		return nil, fmt.Errorf("%s has no key %q, which spec.targetRef names: create it", at, at.Key)
 	}
+
 	return data, nil
 }

@@ -66,6 +66,7 @@ func (c *Cluster) FindRepository(ctx context.Context, n Name) (corev1alpha1.Gene
 	if n.Scope == "" {
 		scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}
 	}
+
 	for _, scope := range scopes {
 		r := c.NewRepository(scope, n.Name)
 		err := c.Get(ctx, client.ObjectKeyFromObject(r), r)
@@ -76,6 +77,7 @@ func (c *Cluster) FindRepository(ctx context.Context, n Name) (corev1alpha1.Gene
 			return nil, c.Explain("cannot read "+RepositoryText(r), err)
 		}
 	}
+
 	if len(scopes) == 1 {
 		return nil, NotFoundError(fmt.Sprintf("there is no %s. See: kubectl package repo get", RepositoryText(c.NewRepository(n.Scope, n.Name))))
 	}
@@ -116,6 +118,7 @@ func RepositorySource(s *corev1alpha1.RepositorySource) (kind, address string) {
 	case s.Inline != nil:
 		return "inline", fmt.Sprintf("%d files", len(s.Inline.Files)+len(s.Inline.FilesFrom))
 	}
+
 	return "", ""
 }
 
@@ -131,6 +134,7 @@ func shownURL(address string) string {
 		}
 		shown = u.Redacted()
 	}
+
 	if at := strings.LastIndex(shown, "@"); (err != nil || u.Host == "") && at >= 0 && strings.Contains(shown[:at], ":") {
 		return "…" + shown[at:]
 	}
@@ -147,6 +151,7 @@ func ConcealSource(s *corev1alpha1.RepositorySource) {
 		}
 		*address = shown
 	}
+
 	if s.HTTP != nil {
 		conceal(&s.HTTP.URL)
 	}
@@ -174,5 +179,6 @@ func RepositoryState(r corev1alpha1.GenericPackageRepository) (word string, work
 	case ready.Status == metav1.ConditionFalse && ready.Reason != "":
 		return ready.Reason, metav1.ConditionFalse
 	}
+
 	return "fetching", metav1.ConditionUnknown
 }

@@ -40,6 +40,7 @@ func (r *Rollout) LastGood(before corev1alpha1.GenericObjectSet) (corev1alpha1.G
 			passed = append(passed, fmt.Sprint(set.ObjectSetSpec().Revision))
 		}
 	}
+
 	if len(passed) > 0 {
 		return nil, fmt.Errorf("no revision of %s before %d has succeeded without being rejected. To go back to another one (%s) anyway, name it with --to-revision",
 			r, number, strings.Join(passed, ", "))

@@ -50,6 +50,7 @@ func (c *Cluster) Rollout(ctx context.Context, n Name) (*Rollout, error) {
 			return nil, err
 		}
 	}
+
 	r.Deployment = r.Target.Scope.NewObjectDeployment()
 	err := c.Get(ctx, client.ObjectKey{Namespace: r.Target.Namespace, Name: r.Target.Name}, r.Deployment)
 	switch {
@@ -60,6 +61,7 @@ func (c *Cluster) Rollout(ctx context.Context, n Name) (*Rollout, error) {
 	case err != nil:
 		return nil, c.Explain("cannot read the deployment of "+r.String(), err)
 	}
+
 	if owner := metav1.GetControllerOf(r.Deployment); r.Package != nil && (owner == nil || owner.UID != r.Package.GetUID()) {
 		return nil, fmt.Errorf("%s has no revision yet: the deployment of the same name belongs to another owner", r)
 	}
@@ -75,11 +77,13 @@ func (c *Cluster) readSets(ctx context.Context, r *Rollout) error {
 	if err := c.List(ctx, list, opts...); err != nil {
 		return c.Explain("cannot read the revisions of "+r.String(), err)
 	}
+
 	for _, set := range list.GenericObjectSets() {
 		if objectsets.DeploymentOf(set) == r.Deployment.GetUID() {
 			r.Sets = append(r.Sets, set)
 		}
 	}
+
 	slices.SortFunc(r.Sets, func(a, b corev1alpha1.GenericObjectSet) int {
 		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
 	})
@@ -132,6 +136,7 @@ func ReadObjects(ctx context.Context, reader client.Reader, set corev1alpha1.Gen
 			}
 			stored = append(stored, *slice.SliceObjects()...)
 		}
+
 		for _, o := range stored {
 			object := objectdiff.Object{Phase: phase.Name}
 			if err := json.Unmarshal(o.Object.Raw, &object.Value); err != nil {
@@ -141,5 +146,6 @@ func ReadObjects(ctx context.Context, reader client.Reader, set corev1alpha1.Gen
 			all = append(all, object)
 		}
 	}
+
 	return all, nil
 }

@@ -50,10 +50,12 @@ func (c *Command) Connects(cmd *cobra.Command) {
 		"context":    "use this `context` of the kubeconfig instead of the current one",
 		"kubeconfig": "use this kubeconfig `file` instead of KUBECONFIG's",
 	}
+
 	own.VisitAll(func(f *pflag.Flag) {
 		// The command "kubectl options" explains the hidden ones.
 		f.Usage, f.Hidden = usage[f.Name], usage[f.Name] == ""
 	})
+
 	cmd.Flags().AddFlagSet(own)
 	if cmd.ValidArgsFunction == nil {
 		cmd.ValidArgsFunction = c.CompleteNames
@@ -70,6 +72,7 @@ func OnSource(cmd *cobra.Command, run func(ctx context.Context, source string) e
 		}
 		return run(cmd.Context(), args[0])
 	}
+
 	return cmd
 }
 
@@ -88,6 +91,7 @@ func (c *Command) About(
 		}
 		return run(cmd.Context(), n)
 	}
+
 	c.Connects(cmd)
 	return cmd
 }

@@ -29,6 +29,7 @@ const (
 type Event struct {
 	Time time.Time `json:"time"`
 	Type string    `json:"type"`
+
 	// Kind, Namespace and Name of the package in a transition, its Summary and its Revision.
 	Kind      string           `json:"kind,omitempty"`
 	Namespace string           `json:"namespace,omitempty"`
@@ -36,6 +37,7 @@ type Event struct {
 	Summary   progress.Summary `json:"summary,omitempty"`
 	Revision  int64            `json:"revision,omitempty"`
 	Text      string           `json:"text,omitempty"`
+
 	// Succeeded is set for the end, and Error explains a failure.
 	Succeeded *bool  `json:"succeeded,omitempty"`
 	Error     string `json:"error,omitempty"`
@@ -86,6 +88,7 @@ func (e *events) end(failure error) error {
 			return err
 		}
 	}
+
 	last := Event{Type: EventEnd, Succeeded: new(bool)}
 	if *last.Succeeded = failure == nil; failure != nil {
 		last.Error = terminal.Text(failure.Error())
@@ -117,6 +120,7 @@ func (c *Command) Reports(cmd *cobra.Command) {
 				return err
 			}
 		}
+
 		switch format {
 		case "":
 			return nil
@@ -124,12 +128,14 @@ func (c *Command) Reports(cmd *cobra.Command) {
 		default:
 			return UsageError(cmd, fmt.Errorf("unknown output format %q: choose json", format))
 		}
+
 		out, run := &events{out: c.Streams.Out}, cmd.RunE
 		c.Streams.Out = out
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			err := run(cmd, args)
 			return cmp.Or(err, out.end(err))
 		}
+
 		return nil
 	}
 }

@@ -34,11 +34,13 @@ type Waiter struct {
 	Cluster *cluster.Cluster
 	Target  progress.Target
 	Uid     types.UID
+
 	// Failing starts an error, as in "is not available".
 	Failing string
 	Before  progress.State
 	Assess  func(progress.State, time.Time) progress.Outcome
 	Timeout time.Duration
+
 	// Refine adds the unwatched part of the state to a Snapshot. It may be nil.
 	Refine func(context.Context, progress.Snapshot) progress.Snapshot
 }
@@ -70,6 +72,7 @@ func (w *Waiter) Run(ctx context.Context) (progress.State, time.Duration, error)
 			err = errInterrupted
 			continue
 		}
+
 		snap, ok, failure := observer.Snapshot(ctx)
 		if failure != nil || !ok {
 			err = failure
@@ -80,6 +83,7 @@ func (w *Waiter) Run(ctx context.Context) (progress.State, time.Duration, error)
 			snap = w.Refine(ctx, snap)
 			again.Reset(RefineInterval)
 		}
+
 		state = progress.Of(snap)
 		state.Unnoticed = !state.Gone && !state.Deleting && !state.Observed && now.Sub(begin) >= progress.UnnoticedAfter
 		outcome = w.Assess(state, now)
@@ -88,11 +92,13 @@ func (w *Waiter) Run(ctx context.Context) (progress.State, time.Duration, error)
 		}
 		shown.show(state, outcome, now.Sub(begin))
 	}
+
 	elapsed := time.Since(begin)
 	delay := ""
 	if errors.Is(err, ErrTimeout) && progress.Unreported(state) {
 		delay = w.Cluster.Delay(context.WithoutCancel(ctx))
 	}
+
 	return state, elapsed, w.failure(state, outcome, elapsed, delay, err)
 }
 
@@ -117,6 +123,7 @@ func (w *Waiter) failure(s progress.State, v progress.Outcome, elapsed time.Dura
 	case v.Failed:
 		return fmt.Errorf("%s: %s%s", failing, v.Reason, see)
 	}
+
 	return nil
 }
 
@@ -145,6 +152,7 @@ func (v *view) show(s progress.State, outcome progress.Outcome, elapsed time.Dur
 			fmt.Fprintf(v.out, "%7s  %s\n", progress.Elapsed(elapsed), line)
 		}
 	}
+
 	v.last = progress.Remember(v.last, shown)
 }
 

@@ -28,6 +28,7 @@ func PrintExample(ctx context.Context, streams genericiooptions.IOStreams, schem
 		fmt.Fprintln(streams.ErrOut, terminal.Line("warning: the schema cannot be used: "+errs[0].Error()))
 		return nil
 	}
+
 	raw, err := ParseConfig("the example", []byte(example))
 	if err != nil || compiled == nil {
 		return nil
@@ -36,5 +37,6 @@ func PrintExample(ctx context.Context, streams genericiooptions.IOStreams, schem
 	for _, problem := range append(errs, broken...) {
 		fmt.Fprintln(streams.ErrOut, terminal.Line("note: set "+strings.TrimPrefix(problem.Field, "values.")+": "+strings.TrimPrefix(problem.Error(), problem.Field+": ")))
 	}
+
 	return nil
 }

@@ -44,6 +44,7 @@ func FindingsOf(problems, warnings violation.Violations) Findings {
 		}
 		return out
 	}
+
 	return Findings{Valid: len(problems) == 0, Problems: list(problems), Warnings: list(warnings)}
 }
 
@@ -52,6 +53,7 @@ func PrintFindings(out io.Writer, styles terminal.Styles, f Findings) {
 	for _, p := range f.Problems {
 		PrintFinding(out, styles.Bad("error")+":", p)
 	}
+
 	severity := styles.Busy("warning") + ":"
 	type kind struct{ reason, field, remedy string }
 	seen := map[kind]int{}
@@ -61,6 +63,7 @@ func PrintFindings(out io.Writer, styles terminal.Styles, f Findings) {
 			PrintFinding(out, severity, w)
 		}
 	}
+
 	for _, w := range f.Warnings {
 		k := kind{w.Reason, w.Field, w.Remedy}
 		if more := seen[k] - alike; more > 0 {
@@ -85,6 +88,7 @@ func PrintFinding(out io.Writer, severity string, f Finding) {
 			text += ": " + part
 		}
 	}
+
 	fmt.Fprintln(out, strings.Join(parts, " ")+" "+terminal.Line(text))
 	if f.Remedy != "" {
 		fmt.Fprintln(out, "    "+terminal.Line(f.Remedy))
@@ -104,6 +108,7 @@ func (f Finding) place() string {
 	if f.Document > 0 {
 		text += fmt.Sprintf(" (document %d)", f.Document)
 	}
+
 	return text
 }
 

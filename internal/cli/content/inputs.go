@@ -63,6 +63,7 @@ func (in *Inputs) One(ctx context.Context, name string) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("read %s: %w", name, err)
 	}
+
 	return in.pattern(name)
 }
 
@@ -74,15 +75,18 @@ func (in *Inputs) pattern(pattern string) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", pattern, err)
 	}
+
 	if len(paths) == 0 {
 		return fmt.Errorf("there is no file %s", pattern)
 	}
 	slices.Sort(paths)
+
 	for _, p := range paths {
 		if err := in.file(p); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -108,6 +112,7 @@ func (in *Inputs) folder(dir string) error {
 	if err == nil && len(in.Out) == before {
 		return fmt.Errorf("there is no YAML or JSON file in %s", dir)
 	}
+
 	return err
 }
 
@@ -127,6 +132,7 @@ func (in *Inputs) fetch(ctx context.Context, address string) error {
 	if err != nil {
 		return errors.New("an input looks like a URL but is not valid: correct the address")
 	}
+
 	// Queries and passwords might be credentials.
 	plain := *request.URL
 	plain.RawQuery = ""
@@ -138,6 +144,7 @@ func (in *Inputs) fetch(ctx context.Context, address string) error {
 		}
 		return nil
 	}}
+
 	response, err := client.Do(request)
 	if err != nil {
 		var failure *url.Error
@@ -146,6 +153,7 @@ func (in *Inputs) fetch(ctx context.Context, address string) error {
 		}
 		return fmt.Errorf("read %s: %w", shown, err)
 	}
+
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("read %s: the server answers %s", shown, response.Status)

@@ -36,6 +36,7 @@ func CheckScope(source string, files loader.Files, component string, scope corev
 	case scope == corev1alpha1.ScopeCluster && namespaced && !cluster:
 		return fmt.Errorf("%s can only be installed as a Package, in a namespace: leave out --cluster", source)
 	}
+
 	return nil
 }
 

@@ -63,6 +63,7 @@ func (r *RegistryFlags) Puller(folder string, refs ...string) (*registry.Puller,
 	opts.Policy.Local = true // of the user's own machine
 	opts.Folder, opts.Once, opts.UserAgent = folder, true, "kubectl-package/"+version.Get()
 	opts.InsecureRegistries = slices.Clone(r.insecure)
+
 	for _, text := range refs {
 		if ref, err := name.ParseReference(text); err == nil && r.trusts(ref.Context().RegistryStr()) {
 			opts.InsecureRegistries = append(opts.InsecureRegistries, ref.Context().RegistryStr())
@@ -116,6 +117,7 @@ func (r *RegistryFlags) PullManifests(ctx context.Context, ref, written string, 
 		return nil, Advise(err)
 	}
 	image.Files, err = fetch.Relocate(ctx, puller, fetch.RepositoryOf(ref), fetch.RepositoryOf(written), image.Digest, image.Files)
+
 	return image, err
 }
 
@@ -160,6 +162,7 @@ func (r *RegistryFlags) Tags(refs []string) ([]name.Tag, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var tags []name.Tag
 	for _, text := range refs {
 		tag, err := name.NewTag(text)
@@ -171,6 +174,7 @@ func (r *RegistryFlags) Tags(refs []string) ([]name.Tag, error) {
 		}
 		tags = append(tags, tag)
 	}
+
 	return tags, nil
 }
 
@@ -240,6 +244,7 @@ func requestError(doing string, ref name.Reference, err error) error {
 	case errors.Is(err, errPlainHTTP):
 		return fmt.Errorf("%s %s: the registry does not speak TLS. If it is yours to trust, add --insecure-registry %s", doing, ref, ref.Context().RegistryStr())
 	}
+
 	return fmt.Errorf("%s %s: %w", doing, ref, err)
 }
 
@@ -253,6 +258,7 @@ func (r *RegistryFlags) transport(reg name.Registry) (http.RoundTripper, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	carrier := http.DefaultTransport.(*http.Transport).Clone()
 	carrier.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	insecure := r.trusts(reg.RegistryStr()) || hosts[reg.RegistryStr()]
@@ -261,6 +267,7 @@ func (r *RegistryFlags) transport(reg name.Registry) (http.RoundTripper, error) 
 	if err != nil || insecure {
 		return own, err
 	}
+
 	return tlsOnly{own}, nil
 }
 

@@ -32,5 +32,6 @@ func (r *RegistryFlags) reference(text string) (name.Reference, error) {
 	if reg := ref.Context().RegistryStr(); r.trusts(reg) || insecure[reg] {
 		ref, err = name.ParseReference(text, name.Insecure)
 	}
+
 	return ref, err
 }

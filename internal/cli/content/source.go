@@ -60,6 +60,7 @@ func ReadFolder(path string) (loader.Files, error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("%s is not a folder: name the folder with the manifest.yaml", path)
 	}
+
 	files, err := loader.ReadFolder(path)
 	if err == nil && len(files) == 0 {
 		return nil, fmt.Errorf("there are no files in %s: name the folder with the manifest.yaml", path)
@@ -89,6 +90,7 @@ func ParseConfig(name string, data []byte) ([]byte, error) {
 	if err := problems.Err(); err != nil {
 		return nil, fmt.Errorf("the configuration cannot be read: %w", err)
 	}
+
 	switch len(docs) {
 	case 0:
 		return []byte("{}"), nil
@@ -96,6 +98,7 @@ func ParseConfig(name string, data []byte) ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("the configuration in %s has %d documents: put all of it into one", name, len(docs))
 	}
+
 	config, ok := docs[0].(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("the configuration in %s is not a mapping: write it as name: value", name)
@@ -104,6 +107,7 @@ func ParseConfig(name string, data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the configuration in %s is not valid JSON: %w", name, err)
 	}
+
 	if len(raw) > limits.ConfigBytes {
 		return nil, fmt.Errorf("the configuration in %s has %d bytes; the limit is %d", name, len(raw), limits.ConfigBytes)
 	}
@@ -123,6 +127,7 @@ func ReadInput(path string, stdin io.Reader) (name string, data []byte, err erro
 		defer f.Close()
 		in = f
 	}
+
 	data, err = io.ReadAll(io.LimitReader(in, limits.DocumentBytes+1))
 	return name, data, err
 }

@@ -26,11 +26,13 @@ func WriteFolder(folder string, files loader.Files) error {
 		if err := cmp.Or(WriteFiles(dir, files), os.Chmod(dir, 0o755)); err != nil {
 			return err
 		}
+
 		return os.Rename(dir, folder)
 	}
 	if err := write(); err != nil {
 		return fmt.Errorf("write the package: %w", err)
 	}
+
 	return nil
 }
 
@@ -41,6 +43,7 @@ func WriteFiles(dir string, files loader.Files) error {
 		return err
 	}
 	defer root.Close()
+
 	for _, p := range files.Paths() {
 		if err := root.MkdirAll(path.Dir(p), 0o755); err != nil {
 			return fmt.Errorf("write %s: %w", p, err)
@@ -49,6 +52,7 @@ func WriteFiles(dir string, files loader.Files) error {
 			return fmt.Errorf("write %s: %w", p, err)
 		}
 	}
+
 	return nil
 }
 

@@ -46,12 +46,14 @@ func walk(schema *apiextensionsv1.JSONSchemaProps, path string, keys *[]Key) {
 			Key: full, Type: typeOf(&props), Description: strings.TrimSpace(props.Description),
 			Required: slices.Contains(schema.Required, name), Allowed: allowed(&props),
 		}
+
 		switch {
 		case props.Default != nil && props.Format == "password":
 			key.Default = hidden
 		case props.Default != nil:
 			key.Default = props.Default.Raw
 		}
+
 		// The content of a mapping describes it, unless it has its own description.
 		if len(props.Properties) == 0 || key.Description != "" || key.Required || key.Allowed != "" {
 			*keys = append(*keys, key)
@@ -60,6 +62,7 @@ func walk(schema *apiextensionsv1.JSONSchemaProps, path string, keys *[]Key) {
 		if props.Items != nil && props.Items.Schema != nil {
 			walk(props.Items.Schema, full+"[]", keys)
 		}
+
 		if props.AdditionalProperties != nil && props.AdditionalProperties.Schema != nil {
 			walk(props.AdditionalProperties.Schema, full+".*", keys)
 		}
@@ -89,16 +92,19 @@ func allowed(props *apiextensionsv1.JSONSchemaProps) string {
 		}
 		parts = append(parts, strings.Join(values, ", "))
 	}
+
 	number := func(sign string, value *float64) {
 		if value != nil {
 			parts = append(parts, sign+" "+strconv.FormatFloat(*value, 'f', -1, 64))
 		}
 	}
+
 	length := func(most, noun string, value *int64) {
 		if value != nil {
 			parts = append(parts, "at "+most+" "+terminal.Count(int(*value), noun))
 		}
 	}
+
 	number(map[bool]string{false: "≥", true: ">"}[props.ExclusiveMinimum], props.Minimum)
 	number(map[bool]string{false: "≤", true: "<"}[props.ExclusiveMaximum], props.Maximum)
 	length("least", "character", props.MinLength)
@@ -108,12 +114,14 @@ func allowed(props *apiextensionsv1.JSONSchemaProps) string {
 	if props.Pattern != "" {
 		parts = append(parts, "matches "+props.Pattern)
 	}
+
 	if props.Format != "" {
 		parts = append(parts, props.Format)
 	}
 	for _, rule := range props.XValidations {
 		parts = append(parts, strings.TrimSpace(rule.Message+" ("+rule.Rule+")"))
 	}
+
 	return strings.Join(parts, "; ")
 }
 

@@ -30,6 +30,7 @@ func Example(schema *apiextensionsv1.JSONSchemaProps) string {
 		e.line(0, false, "{}")
 		return e.String()
 	}
+
 	if active := e.properties(schema, nil, 0, true); !active {
 		e.line(0, false, "{}")
 	}
@@ -67,6 +68,7 @@ func (e *example) properties(schema *apiextensionsv1.JSONSchemaProps, given map[
 		if !set {
 			value, set = defaultOf(&props)
 		}
+
 		secret := props.Format == "password"
 		if secret && !required {
 			value, set = nil, false // never a password as text
@@ -76,6 +78,7 @@ func (e *example) properties(schema *apiextensionsv1.JSONSchemaProps, given map[
 		active = active || has
 		e.property(name, &props, value, indent, has)
 	}
+
 	return active
 }
 
@@ -83,6 +86,7 @@ func (e *example) comments(props *apiextensionsv1.JSONSchemaProps, indent int, o
 	for line := range strings.Lines(strings.TrimSpace(props.Description)) {
 		e.line(indent, off, strings.TrimSpace("# "+terminal.Line(strings.TrimSpace(line))))
 	}
+
 	about := typeOf(props)
 	if may := allowed(props); may != "" {
 		about += "; " + may
@@ -90,6 +94,7 @@ func (e *example) comments(props *apiextensionsv1.JSONSchemaProps, indent int, o
 	if required {
 		about += "; required"
 	}
+
 	if secret {
 		about += "; a secret: install --sensitive keeps it in a Secret"
 	}
@@ -107,8 +112,10 @@ func (e *example) property(name string, props *apiextensionsv1.JSONSchemaProps, 
 		}
 		e.lines(indent, !on, lines)
 		e.WriteString(inner.String())
+
 		return
 	}
+
 	if value == nil {
 		value = sample(props, 0)
 	}

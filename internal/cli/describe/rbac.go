@@ -31,10 +31,12 @@ func grants(all []*unstructured.Unstructured) []Grant {
 		}
 		return byRole[role]
 	}
+
 	for _, u := range all {
 		if u.GroupVersionKind().Group != rbacv1.GroupName {
 			continue
 		}
+
 		switch u.GetKind() {
 		case "Role", "ClusterRole":
 			var role rbacv1.ClusterRole
@@ -50,6 +52,7 @@ func grants(all []*unstructured.Unstructured) []Grant {
 			if binding.RoleRef.Kind == "Role" {
 				namespace = u.GetNamespace()
 			}
+
 			grant := of(binding.RoleRef.Kind, namespace, binding.RoleRef.Name)
 			for _, subject := range binding.Subjects {
 				to := roleName(subject.Kind, subject.Namespace, subject.Name)
@@ -60,10 +63,12 @@ func grants(all []*unstructured.Unstructured) []Grant {
 			}
 		}
 	}
+
 	var out []Grant
 	for _, role := range slices.Sorted(maps.Keys(byRole)) {
 		out = append(out, *byRole[role])
 	}
+
 	return out
 }
 

@@ -23,6 +23,7 @@ type Report struct {
 	Name     string `json:"name"`
 	Version  string `json:"version,omitempty"`
 	Provider string `json:"provider,omitempty"`
+
 	// Component is the described one. Components are all components of the package.
 	Component    string                                    `json:"component,omitempty"`
 	Components   []string                                  `json:"components,omitempty"`
@@ -35,6 +36,7 @@ type Report struct {
 	Phases       []Phase                                   `json:"phases"`
 	Config       []Key                                     `json:"config"`
 	Images       []Image                                   `json:"images,omitempty"`
+
 	// Uses are the images that its objects name, as the manager of a cluster writes them; empty
 	// without a cluster.
 	Uses []corev1alpha1.PackageImage `json:"uses,omitempty"`
@@ -43,6 +45,7 @@ type Report struct {
 	Asks *Asks `json:"asks,omitempty"`
 	// Grants are the rights that objects of the package give to others.
 	Grants []Grant `json:"grants,omitempty"`
+
 	// Needs are the rights that the applying identity needs on objects of the package.
 	Needs     []rbacv1.PolicyRule `json:"needs"`
 	TestCases []string            `json:"testCases,omitempty"`
@@ -84,6 +87,7 @@ type Object struct {
 	Name       string   `json:"name"`
 	Path       string   `json:"path,omitempty"`
 	Probes     []string `json:"probes,omitempty"`
+
 	// Keep is set for an object that survives the deletion of the package.
 	Keep bool `json:"keep,omitempty"`
 }
@@ -105,12 +109,15 @@ func Of(pkg *loader.Package, files loader.Files, component string, components []
 		Display: spec.Display, Description: loader.Description(pkg.Manifest, files), Constraints: constraints(spec.Constraints), Dependencies: dependencies(pkg), Provides: pkg.Provides,
 		Config: ConfigKeys(spec.Config.OpenAPIV3Schema), Phases: []Phase{},
 	}
+
 	for _, scope := range spec.Scopes {
 		r.Scopes = append(r.Scopes, string(scope))
 	}
+
 	for _, tc := range pkg.Manifest.Test.Template {
 		r.TestCases = append(r.TestCases, tc.Name)
 	}
+
 	r.Images = images(pkg)
 	var all []*unstructured.Unstructured
 	for i, phase := range pkg.Phases {
@@ -125,10 +132,13 @@ func Of(pkg *loader.Package, files loader.Files, component string, components []
 				Path: pkg.Sources[i][j].Path, Probes: probesOf(pkg.Probes, u),
 				Keep: u.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep,
 			})
+
 			all = append(all, u)
 		}
+
 		r.Phases = append(r.Phases, described)
 	}
+
 	r.Asks, r.Grants, r.Needs = AsksOf(pkg.Manifest), grants(all), permissions.Kinds(all)
 	return r, nil
 }
@@ -140,6 +150,7 @@ func images(pkg *loader.Package) []Image {
 			digests[image.Name] = image.Digest
 		}
 	}
+
 	var out []Image
 	for _, image := range pkg.Manifest.Spec.Images {
 		out = append(out, Image{image.Name, image.Image, digests[image.Name]})
@@ -161,10 +172,12 @@ func probesOf(probes []corev1alpha1.ObjectSetProbe, u *unstructured.Unstructured
 				continue
 			}
 		}
+
 		for _, p := range probe.Probes {
 			out = append(out, probeText(p))
 		}
 	}
+
 	return out
 }
 
@@ -194,6 +207,7 @@ func constraints(all []manifestsv1alpha1.PackageManifestConstraint) []string {
 			slices.Sort(names)
 			out = append(out, "on "+strings.Join(names, " or "))
 		}
+
 		if c.UniqueInScope != nil {
 			scope := "of its scope"
 			if c.UniqueInScope.Scope != "" {
@@ -202,6 +216,7 @@ func constraints(all []manifestsv1alpha1.PackageManifestConstraint) []string {
 			out = append(out, "the only one "+scope)
 		}
 	}
+
 	return out
 }
 
@@ -210,6 +225,7 @@ func dependencies(pkg *loader.Package) []string {
 	for _, d := range pkg.Dependencies {
 		out = append(out, Dependency(d))
 	}
+
 	for _, d := range pkg.Manifest.Spec.Dependencies {
 		if d.Image != nil {
 			out = append(out, fmt.Sprintf("image %s: %s %s", d.Image.Name, d.Image.Package, d.Image.Range))
@@ -228,12 +244,14 @@ func Dependency(d corev1alpha1.Dependency) string {
 			text += strings.TrimRight(" with prereleases "+strings.Join(p.Prereleases.Identifiers, ", "), " ")
 		}
 	}
+
 	if a := d.API; a != nil {
 		text += " API " + API(corev1alpha1.ProvidedAPI{APIVersion: a.APIVersion, Kind: a.Kind})
 		if len(a.FieldPaths) > 0 {
 			text += " with " + strings.Join(a.FieldPaths, ", ")
 		}
 	}
+
 	if d.Optional {
 		text += " (optional)"
 	}

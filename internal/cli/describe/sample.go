@@ -19,6 +19,7 @@ func sample(props *apiextensionsv1.JSONSchemaProps, depth int) any {
 	case len(props.Enum) > 0:
 		return decoded(props.Enum[0].Raw)
 	}
+
 	switch props.Type {
 	case "integer", "number":
 		return 0
@@ -34,6 +35,7 @@ func sample(props *apiextensionsv1.JSONSchemaProps, depth int) any {
 	case "object":
 		return object(props, depth)
 	}
+
 	if props.XIntOrString {
 		return 0
 	}
@@ -45,11 +47,13 @@ func object(props *apiextensionsv1.JSONSchemaProps, depth int) any {
 	if depth >= sampleDepth {
 		return fields
 	}
+
 	for name, of := range props.Properties {
 		if slices.Contains(props.Required, name) || depth > 0 && of.Format != "password" && len(of.XValidations) == 0 {
 			fields[name] = sample(&of, depth+1)
 		}
 	}
+
 	if of := props.AdditionalProperties; of != nil && of.Schema != nil && (props.MinProperties != nil && *props.MinProperties > 0 || depth > 0) {
 		fields["example"] = sample(of.Schema, depth+1)
 	}

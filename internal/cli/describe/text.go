@@ -25,6 +25,7 @@ func Text(r *Report, styles terminal.Styles) string {
 		w.title("Description")
 		w.WriteString(strings.TrimRight(terminal.Text(r.Description), "\n") + "\n")
 	}
+
 	return w.String()
 }
 
@@ -50,6 +51,7 @@ func (w *writer) table(rows [][]string) {
 			rows[i][j] = terminal.Line(rows[i][j])
 		}
 	}
+
 	for i, line := range terminal.Table(rows) {
 		if i == 0 {
 			line = w.styles.Faint(line)
@@ -65,6 +67,7 @@ func (w *writer) head(r *Report) {
 	for _, scope := range r.Scopes {
 		as = append(as, kinds[scope])
 	}
+
 	display := manifestsv1alpha1.PackageManifestDisplay{}
 	if r.Display != nil {
 		display = *r.Display
@@ -73,6 +76,7 @@ func (w *writer) head(r *Report) {
 	for i, api := range r.Provides {
 		apis[i] = API(api)
 	}
+
 	var rows [][]string
 	for _, row := range [][]string{
 		{"Is", strings.TrimPrefix(display.Name+": "+display.ShortDescription, ": ")}, {"Requires", display.Requirements}, {"Support", display.Support},
@@ -83,6 +87,7 @@ func (w *writer) head(r *Report) {
 			rows = append(rows, row)
 		}
 	}
+
 	for _, line := range terminal.Table(rows) {
 		w.WriteString("  " + line + "\n")
 	}
@@ -114,6 +119,7 @@ func (w *writer) phases(r *Report) {
 			class = ", class " + phase.Class
 		}
 		w.line("  %d  %s%s", i+1, phase.Name, class)
+
 		for _, o := range phase.Objects {
 			kept := ""
 			if o.Keep {
@@ -125,6 +131,7 @@ func (w *writer) phases(r *Report) {
 			}
 		}
 	}
+
 	if len(r.Phases) == 0 {
 		w.line("  no objects")
 	}
@@ -157,6 +164,7 @@ func (w *writer) keys(keys []Key) {
 		}
 		rows = append(rows, []string{key.Key, key.Type, value, description})
 	}
+
 	w.table(rows)
 }
 
@@ -178,6 +186,7 @@ func (w *writer) imageTable(title string, images []Image) {
 	for _, image := range images {
 		rows = append(rows, []string{image.Name, image.Image, cmp.Or(image.Digest, "not pinned")})
 	}
+
 	w.table(rows)
 }
 
@@ -187,6 +196,7 @@ func (w *writer) rights(r *Report) {
 		w.rules("  ", r.Asks.Rules)
 		w.line("  no object is written unless the ceiling of the manager, --permission-ceiling, includes them")
 	}
+
 	if len(r.Grants) > 0 {
 		w.title("Gives these rights")
 		for _, grant := range r.Grants {
@@ -198,6 +208,7 @@ func (w *writer) rights(r *Report) {
 			w.rules("     ", grant.Rules)
 		}
 	}
+
 	w.title("Needs these rights if a service account applies it")
 	w.rules("  ", r.Needs)
 	if len(r.Grants) > 0 {

@@ -41,11 +41,13 @@ func Activate(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set 
 	case Sealed(set) && !objectsets.Owns(set):
 		return fmt.Errorf("revision %d of %s cannot be activated: it has sensitive values, which are not kept", number, r)
 	}
+
 	spec := map[string]any{"lifecycleState": corev1alpha1.ObjectSetLifecycleStateActive}
 	if objectsets.Owns(set) && !objectsets.Waits(set) {
 		spec["revision"] = r.Sets[len(r.Sets)-1].ObjectSetSpec().Revision + 1 // the engine numbers other revisions itself
 	}
 	err := ChangeSet(ctx, cl, set, map[string]any{corev1alpha1.RolledBackFromAnnotation: nil}, spec)
+
 	return cl.Explain(fmt.Sprintf("cannot activate revision %d of %s", number, r), err)
 }
 

@@ -26,6 +26,7 @@ import (
 type Package struct {
 	Name  cluster.Name
 	Image string
+
 	// Ref replaces Image if it is set.
 	Ref *corev1alpha1.PackageReference
 	// values are added to configFrom, and replace values of the same name; nil leaves them
@@ -33,12 +34,14 @@ type Package struct {
 	values *corev1alpha1.ValueSource
 	// Account is left unchanged if it is empty.
 	Account string
+
 	// DowngradeFrom is the version that the package may be downgraded from once; empty if it may
 	// not.
 	DowngradeFrom string
 	// pullSecrets replace the package's if changesPullSecrets is set.
 	pullSecrets        []corev1alpha1.LocalSecretReference
 	changesPullSecrets bool
+
 	// Target is the cluster of a new package; nil for this cluster.
 	Target *corev1alpha1.TargetReference
 	// Overrides are changes of spec.dependencies.
@@ -48,6 +51,7 @@ type Package struct {
 	DropsConfig      bool
 	Component        string
 	ChangesComponent bool
+
 	// BeforeChange may refuse a change. It may be nil.
 	BeforeChange func(old corev1alpha1.GenericPackage) error
 	// beforeWrite is called after BeforeChange, whether or not the package itself changes. It may
@@ -55,6 +59,7 @@ type Package struct {
 	beforeWrite func(context.Context) error
 	// Adopts existing objects without a controller.
 	Adopts bool
+
 	// Retries makes the manager reconcile the package even if its spec does not change.
 	Retries bool
 }
@@ -86,11 +91,13 @@ func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, w
 	case !apierrors.IsNotFound(err) || cluster.Unserved(err):
 		return Applied{}, cl.Explain("cannot read "+t.String(), err)
 	}
+
 	if want.beforeWrite != nil {
 		if err := want.beforeWrite(ctx); err != nil {
 			return Applied{}, err
 		}
 	}
+
 	pkg := t.Scope.NewPackage()
 	pkg.SetNamespace(t.Namespace)
 	pkg.SetName(t.Name)
@@ -102,12 +109,14 @@ func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, w
 	if want.Adopts {
 		Adopt(spec)
 	}
+
 	if want.Config != nil {
 		spec.Config = &runtime.RawExtension{Raw: want.Config}
 	}
 	if err := cl.Create(ctx, pkg, client.FieldOwner(command.FieldManager)); err != nil {
 		return Applied{}, cl.Explain("cannot create "+t.String(), err)
 	}
+
 	return Applied{Pkg: pkg, What: "created"}, nil
 }
 
@@ -120,6 +129,7 @@ func Change(ctx context.Context, cl *cluster.Cluster, t progress.Target, old cor
 	if err := KeepsTarget(t, old.PackageSpec(), want.Target); err != nil {
 		return Applied{}, err
 	}
+
 	patch, changes := Difference(old.PackageSpec(), want)
 	if want.DowngradeFrom != "" {
 		patch = append(patch, annotation(old, corev1alpha1.DowngradeFromAnnotation, want.DowngradeFrom))
@@ -130,25 +140,30 @@ func Change(ctx context.Context, cl *cluster.Cluster, t progress.Target, old cor
 			return Applied{}, err
 		}
 	}
+
 	if want.beforeWrite != nil {
 		if err := want.beforeWrite(ctx); err != nil {
 			return Applied{}, err
 		}
 	}
+
 	if len(changes) > 0 {
 		if err := Patch(ctx, cl, t, done.Pkg, patch); err != nil {
 			return Applied{}, err
 		}
 		done.What = "changed: " + strings.Join(changes, ", ")
 	}
+
 	if !Fails(t, old) && !want.Retries || done.Pkg.PackageSpec().Paused {
 		return done, nil
 	}
+
 	// The cause of a failure is not necessarily in the spec.
 	retry, err := RequestRetry(ctx, cl, t, done.Pkg)
 	if done.Retry = retry; len(changes) == 0 && Fails(t, old) {
 		done.What += "; failed steps are retried"
 	}
+
 	return done, err
 }
 
@@ -177,6 +192,7 @@ func MergePatch(
 		return err
 	}
 	err = cl.Patch(ctx, pkg, client.RawPatch(types.MergePatchType, data), client.FieldOwner(command.FieldManager))
+
 	return cl.Explain("cannot change "+t.String(), err)
 }
 
@@ -206,6 +222,7 @@ func Difference(old *corev1alpha1.PackageSpec, want Package) (patch []Operation,
 		patch = append(patch, Operation{"add", "/spec/collisionProtection", to.CollisionProtection})
 		changes = append(changes, "collision protection "+string(to.CollisionProtection))
 	}
+
 	if want.changesPullSecrets && !slices.Equal(old.ImagePullSecrets, want.pullSecrets) {
 		patch = append(patch, Operation{"add", "/spec/imagePullSecrets", slices.Concat([]corev1alpha1.LocalSecretReference{}, want.pullSecrets)})
 		changes = append(changes, "pull secrets")
@@ -214,6 +231,7 @@ func Difference(old *corev1alpha1.PackageSpec, want Package) (patch []Operation,
 		patch = append(patch, Operation{"add", "/spec/config", json.RawMessage(want.Config)})
 		changes = append(changes, "configuration")
 	}
+
 	if want.DropsConfig && old.Config != nil {
 		patch = append(patch, Operation{Op: "remove", Path: "/spec/config"})
 		changes = append(changes, "no configuration")
@@ -227,6 +245,7 @@ func differenceOfSource(old *corev1alpha1.PackageSpec, want Package) (patch []Op
 	if old.PackageRef != nil {
 		was = progress.Followed(old.PackageRef)
 	}
+
 	switch {
 	case want.Ref != nil && !equality.Semantic.DeepEqual(old.PackageRef, want.Ref):
 		if old.Image != "" {
@@ -241,6 +260,7 @@ func differenceOfSource(old *corev1alpha1.PackageSpec, want Package) (patch []Op
 		patch = append(patch, Operation{"add", "/spec/image", want.Image})
 		changes = append(changes, "image "+was+" → "+want.Image)
 	}
+
 	if want.Account != "" && old.ServiceAccountName != want.Account {
 		patch = append(patch, Operation{"add", "/spec/serviceAccountName", want.Account})
 		changes = append(changes, "service account "+want.Account)
@@ -249,6 +269,7 @@ func differenceOfSource(old *corev1alpha1.PackageSpec, want Package) (patch []Op
 		patch = append(patch, Operation{"add", "/spec/configFrom", from})
 		changes = append(changes, "sources of values")
 	}
+
 	if to := withOverrides(old.Dependencies, want.Overrides); !equality.Semantic.DeepEqual(old.Dependencies, to) {
 		patch = append(patch, Operation{"add", "/spec/dependencies", to})
 		changes = append(changes, "dependencies")

@@ -57,6 +57,7 @@ func (f *ChoiceFlags) ByAPI(args []string) (*corev1alpha1.PackageReference, erro
 	if !manifest.IsAPI(api) || api.Kind == strings.ToLower(api.Kind) {
 		return nil, fmt.Errorf("--api %q is not a valid APIVERSION/KIND, such as example.com/v1/Shop", f.api)
 	}
+
 	if len(args) != 1 {
 		return nil, fmt.Errorf("--api replaces the package: the only argument is NAME, and %q is one too many", args[len(args)-1])
 	}
@@ -130,6 +131,7 @@ func (f *ValuesFlags) Read(stdin io.Reader) (*Values, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return &Values{Text: text, raw: raw, Sensitive: f.sensitive}, nil
 }
 

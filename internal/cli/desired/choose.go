@@ -26,10 +26,12 @@ type Chooser struct {
 	*cluster.Catalogue
 	Cluster   *cluster.Cluster
 	Namespace string
+
 	// target is the cluster with the objects; nil for this one. there is the connection to it, if
 	// there is one.
 	target *corev1alpha1.TargetReference
 	There  *cluster.Cluster
+
 	// Warnings name inputs of the manager's choice that could not be read.
 	Warnings []string
 	// platform is nil until it is looked up, and if the user may not read it.
@@ -113,6 +115,7 @@ func (c *Chooser) Choose(ctx context.Context, name string, request versions.Requ
 			candidates[i].Constraints = nil // the manager checks them
 		}
 	}
+
 	if c.platform != nil {
 		request.Platform = *c.platform
 	}
@@ -132,6 +135,7 @@ func (c *Chooser) NameFor(ctx context.Context, old corev1alpha1.GenericPackage, 
 	if ref.API == nil {
 		return ref.Name, nil
 	}
+
 	// An earlier choice stays, so the others need not be read.
 	var providers []string
 	if last := pkg.PackageStatus().LastAttempted; last != nil && last.PackageName != "" {
@@ -144,10 +148,12 @@ func (c *Chooser) NameFor(ctx context.Context, old corev1alpha1.GenericPackage, 
 			return known.Name, nil
 		}
 	}
+
 	names, err := c.All(ctx)
 	if err != nil {
 		return "", err
 	}
+
 	for _, name := range names {
 		if provides, err := c.provides(ctx, name, ref); err != nil {
 			return "", err
@@ -155,6 +161,7 @@ func (c *Chooser) NameFor(ctx context.Context, old corev1alpha1.GenericPackage, 
 			providers = append(providers, name)
 		}
 	}
+
 	pending, unread, err := c.Pending(ctx)
 	if err != nil {
 		return "", err
@@ -164,6 +171,7 @@ func (c *Chooser) NameFor(ctx context.Context, old corev1alpha1.GenericPackage, 
 	if reason == corev1alpha1.ReasonUnknownPackage {
 		message += offers.NotFetched(pending)
 	}
+
 	if reason != "" {
 		return "", &RefusedError{Message: message, see: "kubectl package available" + c.flag()}
 	}
@@ -171,6 +179,7 @@ func (c *Chooser) NameFor(ctx context.Context, old corev1alpha1.GenericPackage, 
 		c.Warnings = append(c.Warnings, fmt.Sprintf("you may not read %s: the manager does not choose %s for %s until all of them were fetched",
 			strings.Join(unread, " and "), provider.Name, provider.API))
 	}
+
 	return provider.Name, nil
 }
 
@@ -216,6 +225,7 @@ func (c *Chooser) Unknown(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+
 	if len(names) == 0 {
 		return fmt.Errorf("no repository offers %s %s: no package is offered at all. %s", name, where, c.NothingOffered())
 	}
@@ -223,6 +233,7 @@ func (c *Chooser) Unknown(ctx context.Context, name string) error {
 	if advice == "" {
 		advice = containing(name, names)
 	}
+
 	return fmt.Errorf("no repository offers %s %s. %sSee: kubectl package available%s", name, where, advice+map[bool]string{true: " "}[advice != ""], c.flag())
 }
 
@@ -235,6 +246,7 @@ func containing(name string, names []string) string {
 			near = append(near, n)
 		}
 	}
+
 	if len(near) == 0 {
 		return ""
 	}
@@ -258,12 +270,14 @@ func noVersion(found *Chosen, selection corev1alpha1.VersionSelection, flag stri
 		fmt.Fprintf(&b, "\n  %s  %s", v.Version.Version, reason)
 		prereleases = prereleases || strings.Contains(reason, "prerelease")
 	}
+
 	switch {
 	case found.Reason == corev1alpha1.ReasonDowngradeRefused:
 		b.WriteString("\nTo downgrade, add --allow-downgrade to kubectl package upgrade")
 	case prereleases && selection.Prereleases == nil:
 		b.WriteString("\nTo include prereleases: --prereleases")
 	}
+
 	fmt.Fprintf(&b, "\nSee: kubectl package available %s%s", found.Name, flag)
 	return errors.New(b.String())
 }

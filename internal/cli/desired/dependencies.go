@@ -55,6 +55,7 @@ func parseOverride(text string) (o corev1alpha1.DependencyOverride, err error) {
 	if err != nil {
 		return o, err
 	}
+
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&o); err != nil {
@@ -63,6 +64,7 @@ func parseOverride(text string) (o corev1alpha1.DependencyOverride, err error) {
 	if o.Name != "" && o.Name != name {
 		return o, fmt.Errorf("--override %s names another dependency, %s", name, o.Name)
 	}
+
 	if o.Name = name; o.Package == nil && len(o.ConfigFrom) == 0 {
 		return o, fmt.Errorf("--override %s changes nothing: it takes package{name, version, prereleases} and configFrom", name)
 	}
@@ -71,6 +73,7 @@ func parseOverride(text string) (o corev1alpha1.DependencyOverride, err error) {
 			return o, fmt.Errorf("--override %s: package.version: %w", name, err)
 		}
 	}
+
 	return o, nil
 }
 
@@ -83,6 +86,7 @@ func withOverrides(old *corev1alpha1.PackageDependencies, want []corev1alpha1.De
 	if old != nil {
 		d = old.DeepCopy()
 	}
+
 	for _, o := range want {
 		i := slices.IndexFunc(d.Overrides, func(other corev1alpha1.DependencyOverride) bool { return other.Name == o.Name })
 		if i < 0 {
@@ -96,6 +100,7 @@ func withOverrides(old *corev1alpha1.PackageDependencies, want []corev1alpha1.De
 			d.Overrides[i].ConfigFrom = WithValues(d.Overrides[i].ConfigFrom, &from)
 		}
 	}
+
 	return d
 }
 
@@ -105,6 +110,7 @@ func CheckDependencies(version *corev1alpha1.AvailableVersion, overrides []corev
 	for _, d := range version.Dependencies {
 		names = append(names, d.Name)
 	}
+
 	for _, o := range overrides {
 		switch {
 		case slices.Contains(names, o.Name):
@@ -114,6 +120,7 @@ func CheckDependencies(version *corev1alpha1.AvailableVersion, overrides []corev
 			return fmt.Errorf("version %s has no dependency %s. %s", version.Version, o.Name, violation.Suggest(o.Name, names, "It has: "+strings.Join(names, ", ")))
 		}
 	}
+
 	return nil
 }
 

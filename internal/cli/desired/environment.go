@@ -30,6 +30,7 @@ func (c *Chooser) look(ctx context.Context) *versions.Platform {
 			return nil
 		}
 	}
+
 	reader, err := at.AnyKind()
 	if err != nil {
 		return nil
@@ -38,6 +39,7 @@ func (c *Chooser) look(ctx context.Context) *versions.Platform {
 	if err != nil || env == nil {
 		return nil
 	}
+
 	return platformOf(env)
 }
 
@@ -77,6 +79,7 @@ func Look(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper) (*en
 	if err != nil {
 		return nil, cl.Explain("cannot read the cluster's version", err)
 	}
+
 	reader, err := dynamic.NewForConfig(cl.Config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the environment: %w", err)
@@ -94,6 +97,7 @@ func Look(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper) (*en
 			if err != nil {
 				return nil, err
 			}
+
 			all := make([]metav1.Object, len(list.Items))
 			for i := range list.Items {
 				all[i] = &list.Items[i]
@@ -103,5 +107,6 @@ func Look(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper) (*en
 	if err != nil {
 		return nil, cl.Explain("cannot examine the cluster", err)
 	}
+
 	return seen, nil
 }

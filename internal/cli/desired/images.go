@@ -42,6 +42,7 @@ func ReadImages(ctx context.Context, cl *cluster.Cluster, namespace string) (*Im
 	case err != nil:
 		return nil, cl.Explain("read ImageConfigs", err)
 	}
+
 	read := map[sources.Ref]*sources.Object{}
 	for _, at := range imageconfigs.Refs(list.Items, namespace) {
 		object, err := i.get(ctx, at)
@@ -53,6 +54,7 @@ func ReadImages(ctx context.Context, cl *cluster.Cluster, namespace string) (*Im
 		}
 		read[at] = object
 	}
+
 	i.set = imagepolicy.NewSet(imageconfigs.Policies(list.Items, namespace, read), false, time.Now())
 	return i, nil
 }
@@ -97,12 +99,14 @@ func (i *Images) Trust(ctx context.Context, registries *content.RegistryFlags, r
 	for _, problem := range missing {
 		image.Warnings = append(image.Warnings, "the pull secret of an ImageConfig: "+problem)
 	}
+
 	switch {
 	case own != nil && keys != nil:
 		image.Keys = authn.NewMultiKeychain(keys, own)
 	case own != nil:
 		image.Keys = own
 	}
+
 	if i.set == nil && i.Unread != nil {
 		image.Warnings = append(image.Warnings, "you may not read the ImageConfigs of the cluster: the image is read from its original reference, and its signature is not verified")
 	}
@@ -113,6 +117,7 @@ func (i *Images) Trust(ctx context.Context, registries *content.RegistryFlags, r
 	if err != nil {
 		return nil, err
 	}
+
 	puller = puller.With(registry.Access{Keychain: image.Keys})
 	digest, err := puller.Resolve(ctx, decision.Pull)
 	if err != nil {
@@ -132,6 +137,7 @@ func (i *Images) Trust(ctx context.Context, registries *content.RegistryFlags, r
 	default:
 		return nil, fmt.Errorf("%w (ImageConfig %s)", RefusedImage(ref, refusal), decision.Policy)
 	}
+
 	return image, nil
 }
 

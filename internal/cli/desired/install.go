@@ -33,6 +33,7 @@ func (want Package) Install(ctx context.Context, c *command.Command, cl *cluster
 	if writer != nil {
 		want.beforeWrite = writer.write
 	}
+
 	done, err := applyPackage(ctx, cl, target, want)
 	if err != nil {
 		if writer != nil {
@@ -40,6 +41,7 @@ func (want Package) Install(ctx context.Context, c *command.Command, cl *cluster
 		}
 		return err
 	}
+
 	if writer != nil && writer.object != nil {
 		if err := writer.own(ctx, done.Pkg); err != nil {
 			return err
@@ -48,6 +50,7 @@ func (want Package) Install(ctx context.Context, c *command.Command, cl *cluster
 			return err
 		}
 	}
+
 	fmt.Fprintln(c.Streams.Out, terminal.Line(target.String()+" "+done.What))
 	if !c.Wait {
 		return nil
@@ -66,6 +69,7 @@ func noticed(ctx context.Context, cl *cluster.Cluster, t progress.Target, w *val
 	} else {
 		done.What += ", values"
 	}
+
 	if done.Retry != "" || done.Pkg.PackageSpec().Paused {
 		return done, nil
 	}
@@ -80,6 +84,7 @@ func (done *Applied) Follow(ctx context.Context, c *command.Command, cl *cluster
 		Streams: c.Streams, Cluster: cl, Target: target, Uid: done.Pkg.GetUID(), Failing: "is not available",
 		Before: progress.State{Target: target}, Assess: (&progress.Install{Retry: done.Retry}).Assess, Timeout: c.Timeout,
 	}
+
 	if done.Before != nil {
 		w.Before = progress.Before(progress.Snapshot{Target: target, Package: done.Before})
 	}
@@ -87,11 +92,13 @@ func (done *Applied) Follow(ctx context.Context, c *command.Command, cl *cluster
 	if err != nil {
 		return err
 	}
+
 	what := strings.TrimSpace(state.Package + " " + state.Version)
 	if what != "" {
 		what += ", "
 	}
 	fmt.Fprintf(c.Streams.Out, "%s is available: %srevision %d, after %s\n",
 		terminal.Line(target.String()), what, state.Revision, progress.Elapsed(elapsed))
+
 	return nil
 }

@@ -21,12 +21,15 @@ type Outdated struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Package   string `json:"package"`
+
 	// Constraint of spec.packageRef.version.
 	Constraint string `json:"constraint,omitempty"`
 	Installed  string `json:"installed,omitempty"`
+
 	// Wanted is the version that the constraint leads to. Newest is the highest release of all.
 	Wanted string `json:"wanted,omitempty"`
 	Newest string `json:"newest,omitempty"`
+
 	// Why it is not updated, or not further.
 	Why string `json:"why,omitempty"`
 }
@@ -56,6 +59,7 @@ func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha
 			}
 			choosers[key] = choose.At(target)
 		}
+
 		row, err := outdated(ctx, choosers[key], pkg)
 		if err != nil {
 			return nil, 0, err
@@ -64,6 +68,7 @@ func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha
 			rows = append(rows, row)
 		}
 	}
+
 	return rows, byImage, nil
 }
 
@@ -76,6 +81,7 @@ func slim(_ corev1alpha1.Scope, spec *corev1alpha1.AvailablePackageSpec) {
 			Version: v.Version, Repository: v.Repository, Image: v.Image, Retracted: v.Retracted, Constraints: v.Constraints,
 			NotCarriedOver: v.NotCarriedOver, Provides: v.Provides, Scopes: v.Scopes,
 		}
+
 		if len(v.Files) > 0 {
 			kept.Files = map[string]string{"manifest.yaml": ""} // it has content
 		}
@@ -94,6 +100,7 @@ func outdated(ctx context.Context, choose *Chooser, pkg corev1alpha1.GenericPack
 	} else if err != nil {
 		return row, err
 	}
+
 	row.Package = name
 	request := offers.RequestOf(pkg, name, versions.Platform{})
 	row.Installed = request.Installed
@@ -101,6 +108,7 @@ func outdated(ctx context.Context, choose *Chooser, pkg corev1alpha1.GenericPack
 	if err != nil {
 		return row, err
 	}
+
 	_, newest, err := choose.Newest(ctx, name)
 	if err != nil {
 		return row, err
@@ -108,6 +116,7 @@ func outdated(ctx context.Context, choose *Chooser, pkg corev1alpha1.GenericPack
 	if newest != nil {
 		row.Newest = newest.Version.Version
 	}
+
 	if len(found.Offered) == 0 {
 		row.Why = "no repository offers it any longer"
 		return row, nil
@@ -115,6 +124,7 @@ func outdated(ctx context.Context, choose *Chooser, pkg corev1alpha1.GenericPack
 	if v := found.Version(); v != nil {
 		row.Wanted = v.Version.Version
 	}
+
 	row.Why = whyNot(found, pkg, row)
 	return row, nil
 }
@@ -136,9 +146,11 @@ func whyNot(found *Chosen, pkg corev1alpha1.GenericPackage, row Outdated) string
 		default:
 			return s.Summary().Words()
 		}
+
 		return "it has not been updated yet"
 	case CompareVersions(row.Newest, row.Wanted) > 0:
 		return row.Newest + ": " + cmp.Or(found.Why()[row.Newest], "is not allowed by the constraint")
 	}
+
 	return ""
 }

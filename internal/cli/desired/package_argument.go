@@ -56,6 +56,7 @@ func (f *ChoiceFlags) PackageOrImage(arg string) (pkg string, image name.Referen
 	case f.Given():
 		return "", nil, fmt.Errorf("--version and --prereleases choose from the offers of repositories, but %s is an image", arg)
 	}
+
 	image, err = content.ImageReference("IMAGE", arg)
 	return "", image, err
 }

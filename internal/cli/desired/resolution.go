@@ -45,6 +45,7 @@ func (c *Chooser) Resolution(ctx context.Context, mapper meta.RESTMapper) (*Reso
 		}
 		return known[i]
 	}
+
 	if c.target != nil {
 		r.Input.Installed = nil // no package depends on them there
 	}
@@ -69,6 +70,7 @@ func (r *Resolution) ChooseByNeeds(found *Chosen, pkg corev1alpha1.GenericPackag
 	if err != nil {
 		return "", err
 	}
+
 	own := solution.Results[0]
 	at := slices.IndexFunc(fitting, func(o offers.Offered) bool {
 		return o.Version.Version == own.Version && !own.Failed() || own.Failed() && installed != nil && o.Version.Version == installed.Version
@@ -76,6 +78,7 @@ func (r *Resolution) ChooseByNeeds(found *Chosen, pkg corev1alpha1.GenericPackag
 	if at <= 0 {
 		return "", nil
 	}
+
 	// Another solution with only the highest version explains why it was passed over.
 	root.Versions = root.Versions[:1]
 	preferred, err := r.Solve(root)
@@ -84,6 +87,7 @@ func (r *Resolution) ChooseByNeeds(found *Chosen, pkg corev1alpha1.GenericPackag
 	}
 	version := fitting[at].Version.Version
 	found.Index = slices.IndexFunc(found.Offered, func(o offers.Offered) bool { return o.Version.Version == version })
+
 	return found.Name + ": " + resolver.PassedOver(version, fitting[0].Version.Version, preferred.Results[0]), nil
 }
 

@@ -33,6 +33,7 @@ func (f *TargetFlags) Reference(account string) (*corev1alpha1.TargetReference, 
 	case account != "":
 		return nil, errors.New("--service-account and --target-kubeconfig-secret contradict each other: objects in another cluster are written by the user of the kubeconfig")
 	}
+
 	name, key, _ := strings.Cut(f.secret, "/")
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 		return nil, fmt.Errorf("--target-kubeconfig-secret %q does not start with the name of a Secret: %s", f.secret, problems[0])
@@ -40,6 +41,7 @@ func (f *TargetFlags) Reference(account string) (*corev1alpha1.TargetReference, 
 	if problems := validation.IsConfigMapKey(key); key != "" && len(problems) > 0 {
 		return nil, fmt.Errorf("--target-kubeconfig-secret %q does not end with a key: %s", f.secret, problems[0])
 	}
+
 	if problems := validation.IsDNS1123Label(f.namespace); f.namespace != "" && len(problems) > 0 {
 		return nil, fmt.Errorf("--target-namespace %q: %s", f.namespace, problems[0])
 	}

@@ -57,6 +57,7 @@ func (v *ValuesCheck) Run(ctx context.Context, old corev1alpha1.GenericPackage, 
 	case want.Config != nil:
 		raw = want.Config
 	}
+
 	if old != nil {
 		var kept []byte
 		if kept, whole = v.kept(ctx, old, values); values == nil && want.Config == nil && kept != nil {
@@ -65,6 +66,7 @@ func (v *ValuesCheck) Run(ctx context.Context, old corev1alpha1.GenericPackage, 
 			return nil
 		}
 	}
+
 	return v.check(ctx, raw, whole, values != nil && values.Sensitive)
 }
 
@@ -86,12 +88,14 @@ func (v *ValuesCheck) kept(ctx context.Context, old corev1alpha1.GenericPackage,
 	case spec.ConfigFrom[0].ConfigMapKeyRef == nil:
 		return nil, false
 	}
+
 	var live corev1.ConfigMap
 	key := client.ObjectKey{Namespace: ValuesNamespace(v.Target), Name: own.ConfigMapKeyRef.Name}
 	if err := v.Cluster.Get(ctx, key, &live); err != nil {
 		return nil, false
 	}
 	raw, err := content.ParseConfig(live.Name, []byte(live.Data[ValuesKey]))
+
 	return raw, err == nil
 }
 
@@ -105,10 +109,12 @@ func (v *ValuesCheck) check(ctx context.Context, raw []byte, whole, sensitive bo
 	if v.Lenient {
 		unknown, broken = nil, nil
 	}
+
 	var lines []string
 	for _, u := range unknown {
 		lines = append(lines, strings.TrimPrefix(u.Field, "values.")+": unknown key. "+u.Remedy)
 	}
+
 	for _, err := range slices.Concat(errs, broken) {
 		if !whole && (err.Type == field.ErrorTypeRequired || slices.Contains(broken, err)) {
 			continue
@@ -116,6 +122,7 @@ func (v *ValuesCheck) check(ctx context.Context, raw []byte, whole, sensitive bo
 		path := strings.TrimPrefix(strings.TrimPrefix(err.Field, "values"), ".") // empty for a rule over all of them
 		lines = append(lines, cmp.Or(path, "all together")+": "+problemText(err, sensitive))
 	}
+
 	if len(lines) == 0 {
 		return nil
 	}

@@ -89,6 +89,7 @@ func (v *Values) Object(t progress.Target) client.Object {
 		Namespace: ValuesNamespace(t), Name: t.Name + ValuesSuffix,
 		Labels: map[string]string{managedBy: command.FieldManager},
 	}
+
 	if v.Sensitive {
 		return &corev1.Secret{ObjectMeta: about, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{ValuesKey: v.Text}}
 	}
@@ -114,6 +115,7 @@ func (w *valuesWriter) write(ctx context.Context) error {
 		w.created = true
 		return nil
 	}
+
 	if !apierrors.IsAlreadyExists(err) {
 		return w.cluster.Explain("cannot write the values to "+name, err)
 	}
@@ -121,6 +123,7 @@ func (w *valuesWriter) write(ctx context.Context) error {
 	if err := w.cluster.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
 		return w.cluster.Explain("cannot read the values in "+name, err)
 	}
+
 	if live.GetLabels()[managedBy] != command.FieldManager {
 		return fmt.Errorf("%s exists and does not hold values of kubectl package: delete it, or install under another --name", name)
 	}
@@ -129,6 +132,7 @@ func (w *valuesWriter) write(ctx context.Context) error {
 	if w.object = live; !w.changed {
 		return nil
 	}
+
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	return w.cluster.Explain("cannot write the values to "+name, w.cluster.Patch(ctx, live, patch, client.FieldOwner(command.FieldManager)))
 }
@@ -164,6 +168,7 @@ func (w *valuesWriter) own(ctx context.Context, pkg corev1alpha1.GenericPackage)
 			return w.removeOther(ctx)
 		}
 	}
+
 	before := w.object.DeepCopyObject().(client.Object)
 	w.object.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: corev1alpha1.GroupVersion.String(), Kind: kind, Name: pkg.GetName(), UID: pkg.GetUID(),
@@ -171,6 +176,7 @@ func (w *valuesWriter) own(ctx context.Context, pkg corev1alpha1.GenericPackage)
 	if err := w.cluster.Patch(ctx, w.object, client.MergeFrom(before), client.FieldOwner(command.FieldManager)); err != nil {
 		return w.cluster.Explain("cannot make "+w.target.String()+" the owner of its values", err)
 	}
+
 	return w.removeOther(ctx)
 }
 

@@ -112,5 +112,6 @@ func conditionCause(key objects.Key, typ, reason, message string) cause {
 	case isBad(typ):
 		c.text = object + " is " + typ + said(strings.TrimSpace(reason+said(message)))
 	}
+
 	return c
 }

@@ -57,6 +57,7 @@ func (f *dependencies) follow(ctx context.Context, snap progress.Snapshot, s pro
 			d.Chain = append(d.Chain, one.Chain...)
 		}
 	}
+
 	if !found {
 		d.Cause, d.Remedy = progress.LastSentence(d.Cause)
 	}
@@ -77,6 +78,7 @@ func (f *dependencies) one(ctx context.Context, t progress.Target, entry corev1a
 	if entry.PackageRef == nil || !comes(reason) {
 		return d, nil
 	}
+
 	to := progress.Target{
 		Scope: corev1alpha1.ScopeOf(entry.PackageRef.Namespace), Namespace: entry.PackageRef.Namespace, Name: entry.PackageRef.Name,
 	}
@@ -84,6 +86,7 @@ func (f *dependencies) one(ctx context.Context, t progress.Target, entry corev1a
 		d.Remedy = "See: kubectl package explain " + to.Flags()
 		return d, nil
 	}
+
 	f.seen[to] = true
 	snap, deployment, err := f.read(ctx, to)
 	if err != nil || snap.Package == nil {
@@ -95,10 +98,12 @@ func (f *dependencies) one(ctx context.Context, t progress.Target, entry corev1a
 	if err != nil {
 		return nil, err
 	}
+
 	for _, link := range below.Chain {
 		link.Depth += 2
 		d.Chain = append(d.Chain, link)
 	}
+
 	if below.Reason == ReasonNone {
 		d.Cause, d.Remedy = fmt.Sprintf("%s: %s is available, but the manager has not noticed it yet", entry.Name, to), "Wait a moment, and check again."
 		return d, nil
@@ -107,6 +112,7 @@ func (f *dependencies) one(ctx context.Context, t progress.Target, entry corev1a
 	if !below.elsewhere {
 		d.Cause = fmt.Sprintf("%s: %s", to, below.Cause)
 	}
+
 	if below.Object == "" {
 		d.Object = to.String()
 	}
@@ -119,6 +125,7 @@ func remedyOf(reason string, t progress.Target, entry corev1alpha1.DependencySta
 	if entry.Package != nil {
 		of = entry.Package.Name
 	}
+
 	switch reason {
 	case corev1alpha1.ReasonUnknownPackage:
 		return "Add a repository that offers it: kubectl package repo add NAME IMAGE" + flag
@@ -136,6 +143,7 @@ func remedyOf(reason string, t progress.Target, entry corev1alpha1.DependencySta
 			return "See: kubectl package explain " + to.Flags()
 		}
 	}
+
 	if override == "" {
 		return "See: kubectl package deps " + t.Flags()
 	}

@@ -50,14 +50,17 @@ type Diagnosis struct {
 	Namespace string           `json:"namespace,omitempty"`
 	Name      string           `json:"name"`
 	Summary   progress.Summary `json:"summary"`
+
 	// Phase is the blocked one, and Object has the cause. Both are empty if the package itself has
 	// it.
 	Phase  string `json:"phase,omitempty"`
 	Object string `json:"object,omitempty"`
 	Reason Reason `json:"reason"`
+
 	// Cause and Remedy are a sentence each.
 	Cause  string `json:"cause"`
 	Remedy string `json:"remedy,omitempty"`
+
 	// Chain leads from the package to the cause.
 	Chain []Link `json:"chain"`
 
@@ -115,6 +118,7 @@ func (f *finding) best() cause {
 			}
 		}
 	}
+
 	if f.cause.weight > found.weight {
 		return f.cause
 	}
@@ -143,12 +147,14 @@ func (d *Diagnosis) Text(name string, styles terminal.Styles) string {
 	if d.Phase != "" {
 		head += ", phase " + terminal.Line(d.Phase) + " waits"
 	}
+
 	line(head)
 	line("Cause  " + terminal.Line(d.Cause))
 	if d.Remedy != "" {
 		line("Do     " + terminal.Line(d.Remedy))
 	}
 	line("")
+
 	for _, link := range d.Chain {
 		text := strings.Repeat("  ", link.Depth) + terminal.Line(link.Object)
 		if link.State != "" {
@@ -159,5 +165,6 @@ func (d *Diagnosis) Text(name string, styles terminal.Styles) string {
 		}
 		line(text)
 	}
+
 	return b.String()
 }

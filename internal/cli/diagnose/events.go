@@ -34,11 +34,13 @@ func eventFindings(object string, events []corev1.Event) []finding {
 		if n := max(e.Count, series.Count); n > 1 {
 			state = fmt.Sprintf("%d times", n)
 		}
+
 		found = append(found, finding{
 			link:  Link{Object: "event " + e.Reason, State: state, Message: e.Message},
 			cause: eventCause(object, e),
 		})
 	}
+
 	return found
 }
 
@@ -62,6 +64,7 @@ func eventCause(object string, e *corev1.Event) cause {
 		c.remedy = "Check the request of the probe, and the container's log."
 		c.weight = weightPod
 	}
+
 	return c
 }
 
@@ -77,6 +80,7 @@ func notCreated(object, namespace, message string) cause {
 			remedy: "Change the template as the webhook requires, or the webhook's configuration.",
 		}
 	}
+
 	c := cause{weight: weightPod, reason: ReasonRefused, object: object, text: object + " cannot create its pods: " + message}
 	switch account := missingAccount.FindStringSubmatch(message); {
 	case account != nil:
@@ -85,6 +89,7 @@ func notCreated(object, namespace, message string) cause {
 		c.remedy = fmt.Sprintf("Make the pods request less in their securityContext, or allow more in the namespace: "+
 			"kubectl label namespace %s pod-security.kubernetes.io/enforce=LEVEL", cmp.Or(namespace, "NAMESPACE"))
 	}
+
 	return c
 }
 

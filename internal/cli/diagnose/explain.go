@@ -38,14 +38,17 @@ func (f *dependencies) explain(ctx context.Context, snap progress.Snapshot, depl
 	if report.Summary == progress.SummaryWaiting || report.Summary == progress.SummaryUnsatisfied {
 		return d, f.follow(ctx, snap, state, d)
 	}
+
 	if report.Summary == progress.SummaryAvailable {
 		d.Reason, d.Cause = ReasonNone, "its status reports no problem"
 		if deployment != nil {
 			top.link.Message = ranBefore(deployment)
 		}
 		d.Chain = top.flatten(0, nil)
+
 		return d, nil
 	}
+
 	own := progress.CauseOf(state)
 	if !own.Blocked {
 		d.Reason = ReasonPackage
@@ -53,6 +56,7 @@ func (f *dependencies) explain(ctx context.Context, snap progress.Snapshot, depl
 			d.Reason = ReasonTarget
 		}
 		top.link.Message, d.Cause, d.Remedy = own.Text, own.Text, own.Remedy
+
 		for i, detail := range own.Details {
 			if i == 0 {
 				d.Cause += ": " + detail
@@ -60,9 +64,11 @@ func (f *dependencies) explain(ctx context.Context, snap progress.Snapshot, depl
 			}
 			top.below = append(top.below, finding{link: Link{Object: "also", Message: detail}})
 		}
+
 		d.Chain = top.flatten(0, nil)
 		return d, nil
 	}
+
 	e := explainer{client: f.client}
 	remote := snap.Package != nil && snap.Package.PackageSpec().TargetRef != nil
 	var err error
@@ -73,11 +79,13 @@ func (f *dependencies) explain(ctx context.Context, snap progress.Snapshot, depl
 	if err == nil {
 		phase, err = e.phase(ctx, report, own.Phase)
 	}
+
 	if err != nil && remote { // the status alone explains it
 		top.below = append(top.below, finding{link: Link{Object: "the cluster of its targetRef", State: "not read", Message: err.Error()}})
 		e.client = nil
 		phase, err = e.phase(ctx, report, own.Phase)
 	}
+
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +93,7 @@ func (f *dependencies) explain(ctx context.Context, snap progress.Snapshot, depl
 	found := top.best()
 	d.Phase, d.Object, d.Reason, d.Cause, d.Remedy = own.Phase, found.object, found.reason, found.text, found.remedy
 	d.Chain = top.flatten(0, nil)
+
 	return d, nil
 }
 
@@ -102,6 +111,7 @@ func chain(snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployme
 			below: []finding{phase},
 		}
 	}
+
 	if deployment != nil {
 		phase = finding{
 			link: Link{
@@ -111,6 +121,7 @@ func chain(snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployme
 			below: []finding{phase},
 		}
 	}
+
 	return phase
 }
 
@@ -155,6 +166,7 @@ func (e *explainer) phase(ctx context.Context, report progress.Report, first str
 			f.link.State = fmt.Sprintf("%s, %d of %d ready", ph.State, ph.Ready, ph.Total)
 		}
 	}
+
 	keys, notes := map[string]objects.Key{}, []objects.Message{}
 	for _, b := range report.Blocking {
 		if b.Phase == first {
@@ -163,6 +175,7 @@ func (e *explainer) phase(ctx context.Context, report progress.Report, first str
 			notes = append(notes, objects.Message{Object: key.String(), Text: b.Message, More: int(b.More)})
 		}
 	}
+
 	n := 0
 	for _, remark := range splitUnlessRefused(keys, objects.GroupMessages(notes)) {
 		key := keys[remark.Objects[0]]
@@ -176,6 +189,7 @@ func (e *explainer) phase(ctx context.Context, report progress.Report, first str
 		}
 		f.below = append(f.below, one)
 	}
+
 	return f, nil
 }
 
@@ -219,17 +233,21 @@ func (e *explainer) object(ctx context.Context, key objects.Key, names, message 
 		if c.reason != ReasonDeleting {
 			return f, nil
 		}
+
 		live, err := e.read(ctx, key)
 		if err != nil || live == nil {
 			return f, err
 		}
 		f.below, err = e.remains(ctx, key, live)
+
 		return f, err
 	}
+
 	f.cause = cause{
 		weight: weightProbe, reason: ReasonProbe, object: short(key), text: short(key) + " is not ready: " + message,
 		remedy: "The messages of its availability probes name the missing condition.",
 	}
+
 	if strings.HasPrefix(message, refusals.RuleFailed) {
 		f.cause.remedy = "Correct the rule of its availability probe in the manifest; guard a field that can be absent with has()."
 	}
@@ -237,6 +255,7 @@ func (e *explainer) object(ctx context.Context, key objects.Key, names, message 
 	if err != nil || live == nil {
 		return f, err
 	}
+
 	f.below, err = e.below(ctx, key, live)
 	return f, err
 }
@@ -259,6 +278,7 @@ func (e *explainer) served(ctx context.Context, key objects.Key, c *cause) error
 	if err != nil {
 		return err
 	}
+
 	for i := range services {
 		item := &services[i]
 		group, _, _ := unstructured.NestedString(item.Object, "spec", "group")
@@ -270,6 +290,7 @@ func (e *explainer) served(ctx context.Context, key objects.Key, c *cause) error
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -284,6 +305,7 @@ func (e *explainer) read(ctx context.Context, key objects.Key) (*unstructured.Un
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
 		return nil, nil
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", short(key), err)
 	}

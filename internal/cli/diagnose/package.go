@@ -35,11 +35,13 @@ func PackageBy(
 	if err != nil {
 		return nil, cl.Explain("cannot explain "+target.String(), err)
 	}
+
 	if d.Reason == ReasonPackage && progress.Unreported(progress.Of(snap)) {
 		if delay := cl.Delay(ctx); delay != "" {
 			d.Cause += "; " + delay
 		}
 	}
+
 	return d, nil
 }
 

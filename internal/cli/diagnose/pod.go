@@ -23,17 +23,20 @@ func pod(p *corev1.Pod, events []corev1.Event) finding {
 			remedy: "Make room on the nodes, or relax the pod's constraints: requests, selectors, affinities, tolerations.",
 		}
 	}
+
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if c, bad := container(p, &s, events); bad {
 			f.below = append(f.below, c)
 		}
 	}
+
 	if p.Status.Phase == corev1.PodFailed && len(f.below) == 0 {
 		f.cause = cause{
 			weight: weightPod, reason: ReasonCrash, object: object,
 			text: object + " has failed: " + cmp.Or(p.Status.Message, p.Status.Reason, "no reason is given"), remedy: logs(p, "", false),
 		}
 	}
+
 	f.below = append(f.below, eventFindings(object, slices.DeleteFunc(slices.Clone(events), func(e corev1.Event) bool { return overcome(p, &e) }))...)
 	return f
 }
@@ -53,6 +56,7 @@ func overcome(p *corev1.Pod, e *corev1.Event) bool {
 			return s.State.Running != nil || s.State.Terminated != nil || s.RestartCount > 0
 		})
 	}
+
 	return false
 }
 
@@ -91,6 +95,7 @@ func container(p *corev1.Pod, s *corev1.ContainerStatus, events []corev1.Event) 
 	default:
 		return f, false
 	}
+
 	f.cause = c
 	return f, true
 }
@@ -113,6 +118,7 @@ func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause, events []corev1.
 			c.remedy = "Set securityContext.runAsUser of the container to a user other than 0, or use an image whose user is a number other than 0."
 		}
 	}
+
 	return c
 }
 
@@ -126,6 +132,7 @@ func crashed(p *corev1.Pod, s *corev1.ContainerStatus, c cause, events []corev1.
 	if last != nil {
 		how = "it " + ended(last) + said(last.Message)
 	}
+
 	c.reason, c.remedy = ReasonCrash, afterEnd(p, s.Name, last, s.State.Terminated == nil)
 	c.text = fmt.Sprintf("container %s of %s ", s.Name, c.object)
 	if !again {
@@ -138,6 +145,7 @@ func crashed(p *corev1.Pod, s *corev1.ContainerStatus, c cause, events []corev1.
 		c.remedy = "Correct the probe or its endpoint, or give the container more time with a startupProbe. " + logs(p, s.Name, true)
 		return c
 	}
+
 	c.text += strings.TrimSuffix("crashes again and again, "+restarts+": "+how, ": ")
 	return c
 }
@@ -156,6 +164,7 @@ func livenessFailure(container string, events []corev1.Event) string {
 			latest = e
 		}
 	}
+
 	if latest == nil {
 		return ""
 	}

@@ -44,6 +44,7 @@ func Remains(ctx context.Context, c client.Client, blocking []corev1alpha1.Block
 		} else if key.GroupKind() != crd && key.GroupKind() != namespace {
 			continue
 		}
+
 		live, err := e.read(ctx, key)
 		if err != nil {
 			return nil, err
@@ -51,6 +52,7 @@ func Remains(ctx context.Context, c client.Client, blocking []corev1alpha1.Block
 		if live == nil || live.GetDeletionTimestamp() == nil {
 			continue
 		}
+
 		found, err := e.remains(ctx, key, live)
 		if err != nil {
 			return nil, err
@@ -59,8 +61,10 @@ func Remains(ctx context.Context, c client.Client, blocking []corev1alpha1.Block
 		for _, f := range found {
 			parts = append(parts, f.link.Object+": "+f.link.Message)
 		}
+
 		messages[i] = strings.Join(parts, "; ")
 	}
+
 	return messages, nil
 }
 
@@ -79,6 +83,7 @@ func (e *explainer) remains(ctx context.Context, key objects.Key, live *unstruct
 	case namespace:
 		return e.namespaceRemains(ctx, key, live)
 	}
+
 	if slices.Contains(live.GetFinalizers(), metav1.FinalizerDeleteDependents) {
 		return e.podsOf(ctx, key, live)
 	}
@@ -95,6 +100,7 @@ func (e *explainer) podsOf(ctx context.Context, of objects.Key, live *unstructur
 	if of.Group == "apps" || of.Group == "batch" { // the selector of a custom resource might have another meaning
 		selected = selectorOf(live)
 	}
+
 	err := e.client.List(ctx, list, client.InNamespace(live.GetNamespace()), client.MatchingLabelsSelector{Selector: selected}, client.Limit(remainsListed))
 	if err != nil {
 		return nil, readable("pods", err)
@@ -110,11 +116,13 @@ func (e *explainer) podsOf(ctx context.Context, of objects.Key, live *unstructur
 			mine = append(mine, list.Items[i])
 		}
 	}
+
 	list.Items = mine
 	list.RemainingItemCount = nil // it counts all pods
 	if len(mine) == 0 {
 		return nil, nil
 	}
+
 	return []finding{remainsOf(of, pod, list)}, nil
 }
 
@@ -134,6 +142,7 @@ func (e *explainer) belongs(ctx context.Context, namespace string, ref *metav1.O
 		known[ref.UID] = false
 		return false, readable(ref.Kind+" "+ref.Name, err)
 	}
+
 	known[ref.UID], err = e.belongs(ctx, namespace, metav1.GetControllerOf(controller), known, steps-1)
 	return known[ref.UID], err
 }
@@ -149,6 +158,7 @@ func (e *explainer) namespaceRemains(ctx context.Context, key objects.Key, live 
 		}
 		found = append(found, f...)
 	}
+
 	kinds := remaining.FindAllStringSubmatch(trueCondition(live, "NamespaceContentRemaining"), kindsListed)
 	for _, m := range kinds {
 		gvk, err := e.client.RESTMapper().KindFor(schema.GroupVersionResource{Group: m[2], Resource: m[1]})
@@ -161,6 +171,7 @@ func (e *explainer) namespaceRemains(ctx context.Context, key objects.Key, live 
 		}
 		found = append(found, f...)
 	}
+
 	return found, nil
 }
 
@@ -182,6 +193,7 @@ func (e *explainer) left(ctx context.Context, of objects.Key, kind schema.GroupK
 	if err = readable(kind.Kind, err); err != nil || len(list.Items) == 0 {
 		return nil, err
 	}
+
 	return []finding{remainsOf(of, kind, list)}, nil
 }
 
@@ -201,6 +213,7 @@ func remainsOf(of objects.Key, kind schema.GroupKind, list *metav1.PartialObject
 		}
 		names = append(names, text)
 	}
+
 	if more := total - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
@@ -210,6 +223,7 @@ func remainsOf(of objects.Key, kind schema.GroupKind, list *metav1.PartialObject
 		text:   fmt.Sprintf("%s is being deleted and waits for %s: %s", short(of), terminal.Count(total, kind.Kind), strings.Join(names, ", ")),
 		remedy: "They are being removed; there is nothing to do.",
 	}
+
 	if first := &items[0]; len(first.Finalizers) > 0 {
 		where := ""
 		if first.Namespace != "" {
@@ -218,6 +232,7 @@ func remainsOf(of objects.Key, kind schema.GroupKind, list *metav1.PartialObject
 		f.cause.remedy = "The controller that set a finalizer removes it when its work is done: is it running? If it no longer exists, and the objects that it would clean up can stay: " +
 			fmt.Sprintf(`kubectl%s patch %s %s --type=merge -p '{"metadata":{"finalizers":null}}'.`, where, schema.GroupKind{Group: kind.Group, Kind: strings.ToLower(kind.Kind)}, first.Name)
 	}
+
 	return f
 }
 
@@ -245,6 +260,7 @@ func (e *explainer) unavailable(ctx context.Context, of objects.Key) ([]finding,
 			},
 		})
 	}
+
 	return found, nil
 }
 

@@ -55,6 +55,7 @@ func (e *explainer) dependents(ctx context.Context, key objects.Key, live *unstr
 			},
 		}}, nil
 	}
+
 	return nil, nil
 }
 
@@ -69,6 +70,7 @@ func selectorOf(live *unstructured.Unstructured) labels.Selector {
 	if err != nil {
 		return labels.Everything()
 	}
+
 	return s
 }
 
@@ -91,6 +93,7 @@ func (e *explainer) replicaSet(ctx context.Context, deployment *unstructured.Uns
 	if len(sets) == 0 {
 		return nil, nil
 	}
+
 	newest := slices.MaxFunc(sets, func(a, b appsv1.ReplicaSet) int { return cmp.Compare(revision(&a), revision(&b)) })
 	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&newest)
 	if err != nil {
@@ -99,6 +102,7 @@ func (e *explainer) replicaSet(ctx context.Context, deployment *unstructured.Uns
 	key := objects.Key{Group: "apps", Kind: "ReplicaSet", Namespace: newest.Namespace, Name: newest.Name}
 	f := finding{link: Link{Object: short(key), State: fmt.Sprintf("%d of %d pods ready", newest.Status.ReadyReplicas, ptr.Deref(newest.Spec.Replicas, 1))}}
 	f.below, err = e.below(ctx, key, &unstructured.Unstructured{Object: raw})
+
 	return []finding{f}, err
 }
 
@@ -123,10 +127,12 @@ func (e *explainer) pods(ctx context.Context, owner *unstructured.Unstructured) 
 		}
 		return f
 	}
+
 	weight := func(p *corev1.Pod) int {
 		f := examine(p, nil)
 		return f.best().weight
 	}
+
 	slices.SortStableFunc(pods, func(a, b corev1.Pod) int { return cmp.Compare(weight(&b), weight(&a)) })
 	var found []finding
 	for i := range pods[:min(len(pods), podsExamined)] {
@@ -142,6 +148,7 @@ func (e *explainer) pods(ctx context.Context, owner *unstructured.Unstructured) 
 		f.below = append(f.below, lost...)
 		found = append(found, f)
 	}
+
 	if more := len(pods) - podsExamined; more > 0 {
 		found = append(found, finding{link: Link{Object: fmt.Sprintf("and %s that are not ready", terminal.Count(more, "more pod"))}})
 	}
@@ -161,12 +168,14 @@ func (e *explainer) lostNode(ctx context.Context, p *corev1.Pod) ([]finding, err
 		}
 		return nil, readable("the node of a pod", err)
 	}
+
 	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
 	if i < 0 || node.Status.Conditions[i].Status == corev1.ConditionTrue {
 		return nil, nil
 	}
 	ready := node.Status.Conditions[i]
 	object := "Node " + node.Name
+
 	return []finding{{
 		link: Link{Object: object, State: "not ready", Message: ready.Message},
 		cause: cause{
@@ -207,6 +216,7 @@ func outdated(owner *unstructured.Unstructured, p *corev1.Pod, first int) (c cau
 	if made == "" || now == "" || made == now || set.Status.ObservedGeneration < set.Generation || p.DeletionTimestamp != nil {
 		return c, false
 	}
+
 	why := ""
 	switch strategy := set.Spec.UpdateStrategy; {
 	case strategy.Type == appsv1.OnDeleteStatefulSetStrategyType:
@@ -216,6 +226,7 @@ func outdated(owner *unstructured.Unstructured, p *corev1.Pod, first int) (c cau
 	default:
 		why = "it does not replace pods before this one is ready (podManagementPolicy OrderedReady)"
 	}
+
 	object := "Pod " + p.Namespace + "/" + p.Name
 	return cause{
 		weight: weightCertain, reason: ReasonOutdatedPod, object: object,

@@ -27,6 +27,7 @@ func (c *simulatedCluster) asAccount(account objects.Account, send func(*apply.W
 	c.mu.Lock()
 	c.asUser[account] = true
 	c.mu.Unlock()
+
 	return send(c.Writer)
 }
 
@@ -46,6 +47,7 @@ func (c *simulatedCluster) accountWarnings() []string {
 		warnings = append(warnings, fmt.Sprintf("you may not impersonate %s: the dry runs use your own rights, so it is not known whether it may write the objects", account))
 	}
 	slices.Sort(warnings)
+
 	return warnings
 }
 

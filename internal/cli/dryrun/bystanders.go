@@ -35,6 +35,7 @@ func (b bystanders) String() string {
 	if len(b.keys) == 1 {
 		count = "1 object that does"
 	}
+
 	if b.more {
 		count = "at least " + count
 	}
@@ -42,6 +43,7 @@ func (b bystanders) String() string {
 	for _, key := range b.keys[:min(len(b.keys), resourcesNamed)] {
 		names = append(names, key.Kind+" "+key.Name)
 	}
+
 	if n := len(b.keys) - len(names); n > 0 {
 		names = append(names, fmt.Sprintf("and %d more", n))
 	}
@@ -68,11 +70,13 @@ func (s *simulation) bystandersIn(ctx context.Context, namespace string) (bystan
 			resources, kinds = append(resources, gv.WithResource(r.Name)), append(kinds, gv.WithKind(r.Kind))
 		}
 	}
+
 	items, more, err := s.list(ctx, namespace, resources, kinds)
 	if err != nil {
 		return bystanders{}, err
 	}
 	found.keys, found.more = s.othersOf(items), found.more || more
+
 	return found, nil
 }
 
@@ -91,6 +95,7 @@ func (s *simulation) list(
 			more = more || !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err)
 			return ctx.Err()
 		}
+
 		more = more || list.Continue != ""
 		for _, item := range list.Items {
 			item.SetGroupVersionKind(kinds[i])
@@ -98,6 +103,7 @@ func (s *simulation) list(
 		}
 		return nil
 	})
+
 	return items, more, err
 }
 
@@ -108,6 +114,7 @@ func (s *simulation) othersOf(items []metav1.PartialObjectMetadata) []objects.Ke
 	for i := range items {
 		there[items[i].UID] = true
 	}
+
 	for i := range items {
 		m := &items[i]
 		gk := m.GroupVersionKind().GroupKind()
@@ -121,6 +128,7 @@ func (s *simulation) othersOf(items []metav1.PartialObjectMetadata) []objects.Ke
 			found[m.UID] = key
 		}
 	}
+
 	return slices.SortedFunc(maps.Values(found), objects.Key.Compare)
 }
 

@@ -46,6 +46,7 @@ type Cluster struct {
 	Writer *apply.Writer
 	// Metadata lists objects of any kind by their metadata.
 	Metadata metadata.Interface
+
 	// Discovery lists the kinds that the API server serves.
 	Discovery *discovery.DiscoveryClient
 	// Mapper knows the currently served kinds.
@@ -54,6 +55,7 @@ type Cluster struct {
 	Schemas *schemas.Checker
 
 	mu sync.Mutex
+
 	// discovered is the time of Mapper's last reset.
 	discovered time.Time
 }
@@ -70,6 +72,7 @@ func Connect(config *rest.Config, reader client.Reader) (*Cluster, error) {
 	if c.Writer, err = apply.NewWriter(config, apinames.Default.FieldManager); err != nil {
 		return nil, err
 	}
+
 	if c.Metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("make a client for metadata: %w", err)
 	}
@@ -77,12 +80,14 @@ func Connect(config *rest.Config, reader client.Reader) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for discovery: %w", err)
 	}
+
 	c.Discovery = disco
 	c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))
 	if _, err := c.Mapper.RESTMapping(schema.GroupKind{Kind: "Namespace"}); err != nil {
 		return nil, fmt.Errorf("read the kinds that the API server serves: %w", err)
 	}
 	c.Schemas = schemas.New(disco.RESTClient())
+
 	return c, nil
 }
 
@@ -113,6 +118,7 @@ func (c *Cluster) read(ctx context.Context, versions map[objects.Key]string) (ma
 		found[keys[i]] = s
 		return err
 	})
+
 	return found, err
 }
 
@@ -125,6 +131,7 @@ func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) 
 		} else if meta.IsNoMatchError(err) {
 			m, err = c.Mapper.RESTMapping(key.GroupKind())
 		}
+
 		if err != nil {
 			return err
 		}
@@ -134,6 +141,7 @@ func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) 
 	if meta.IsNoMatchError(err) || apply.IsAbsent(err) {
 		return s, nil
 	}
+
 	return s, err
 }
 
@@ -150,6 +158,7 @@ func (c *Cluster) whileServed(ctx context.Context, request func() error) (err er
 		c.rediscover(begun)
 		return false, nil
 	})
+
 	return cmp.Or(err, ctx.Err())
 }
 
@@ -187,11 +196,13 @@ func unverifiable(err error) string {
 	case strings.Contains(s.Message, "does not support dry run"):
 		return "a webhook does not support dry runs: " + s.Message
 	}
+
 	switch apply.Classify(err) {
 	case apply.StaleFields:
 		return "its managedFields name a version that is no longer served; the engine corrects that first"
 	case apply.NotServed:
 		return "its API is not served yet"
 	}
+
 	return ""
 }

@@ -29,6 +29,7 @@ func Deletion(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	plan := &Plan{Kind: r.Scope.Kind("Package"), Namespace: r.Namespace, Name: r.Name, Deletes: true}
 	if len(in.sets) > 0 {
 		plan.Revision = in.sets[len(in.sets)-1].ObjectSetSpec().Revision
@@ -38,6 +39,7 @@ func Deletion(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 			return nil, err
 		}
 	}
+
 	plan.Cleanup = s.cleanup(nil)
 	if plan.Losses, err = s.losses(ctx); err != nil {
 		return nil, err
@@ -45,6 +47,7 @@ func Deletion(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	if plan.Stranded, err = s.stranded(ctx); err != nil {
 		return nil, err
 	}
+
 	plan.Warnings = in.warnings
 	plan.finish()
 	return plan, nil
@@ -65,6 +68,7 @@ func Harm(ctx context.Context, c *Cluster, r Request) ([]DataLoss, error) {
 			return d.Key.GroupKind() == namespaceKind || i <= last && d.Key.GroupKind() == definitions.Kind
 		})
 	}
+
 	if !harms {
 		return nil, nil
 	}
@@ -72,6 +76,7 @@ func Harm(ctx context.Context, c *Cluster, r Request) ([]DataLoss, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return append(slices.DeleteFunc(plan.Losses, func(l DataLoss) bool { return !l.others }), plan.Stranded...), nil
 }
 
@@ -104,6 +109,7 @@ func (s *simulation) stranded(ctx context.Context) ([]DataLoss, error) {
 			}
 		}
 	}
+
 	return found, nil
 }
 
@@ -144,6 +150,7 @@ func (s *simulation) held(ctx context.Context, rev *engine.Revision, definition 
 	if err != nil {
 		return "", fmt.Errorf("list the resources of %s: %w", definition.Name, err)
 	}
+
 	var names []string
 	n, kind := 0, definitions.KindOf(definition)
 	for i := range list.Items {
@@ -157,12 +164,14 @@ func (s *simulation) held(ctx context.Context, rev *engine.Revision, definition 
 			names = append(names, fmt.Sprintf("%s (finalizer %s)", objectName(key), strings.Join(finalizers, ", ")))
 		}
 	}
+
 	if n == 0 {
 		return "", nil
 	}
 	if n > len(names) {
 		names = append(names, fmt.Sprintf("and %d more", n-len(names)))
 	}
+
 	return "waits for " + strings.Join(names, ", ") + ", whose controller might belong to this package and be deleted first: delete them before, and wait until they are removed", nil
 }
 

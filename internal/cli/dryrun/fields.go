@@ -34,6 +34,7 @@ func withoutBookkeeping(u *unstructured.Unstructured) map[string]any {
 	} {
 		delete(meta, field)
 	}
+
 	without(meta, "labels", corev1alpha1.CacheLabel, corev1alpha1.PackageLabel, corev1alpha1.PackageInstanceLabel,
 		corev1alpha1.PackageVersionLabel, corev1alpha1.PackageProviderLabel)
 	without(meta, "annotations", corev1alpha1.RevisionAnnotation, corev1alpha1.OwnersAnnotation, corev1alpha1.AdoptableByAnnotation)

@@ -38,12 +38,14 @@ func (c *Cluster) gather(ctx context.Context, r Request) (*input, error) {
 	case !apply.IsAbsent(err):
 		return nil, fmt.Errorf("read %s: %w", in.key, err)
 	}
+
 	if err := in.checkTarget(); err != nil {
 		return nil, err
 	}
 	if err := in.readSets(ctx); err != nil {
 		return nil, err
 	}
+
 	return in, in.decide()
 }
 
@@ -60,6 +62,7 @@ func (in *input) readSets(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the revisions of %s: %w", in.key, err)
 	}
+
 	slices.SortFunc(in.sets, func(a, b corev1alpha1.GenericObjectSet) int {
 		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
 	})
@@ -71,6 +74,7 @@ func (in *input) readSets(ctx context.Context) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -83,6 +87,7 @@ func (in *input) decide() error {
 	if len(in.sets) == 0 {
 		return nil
 	}
+
 	newest := in.sets[len(in.sets)-1]
 	spec := newest.ObjectSetSpec()
 	in.number = spec.Revision + 1
@@ -90,6 +95,7 @@ func (in *input) decide() error {
 	if !live {
 		return nil
 	}
+
 	have, err := contentOf(spec.ObjectSetTemplateSpec, apinames.Default.Inherited(newest.GetLabels()), in.stored, in.Sensitive != nil)
 	if err != nil {
 		return err
@@ -98,6 +104,7 @@ func (in *input) decide() error {
 	if err != nil {
 		return err
 	}
+
 	if have == want {
 		in.fresh, in.number = false, spec.Revision
 	}
@@ -118,6 +125,7 @@ func contentOf(spec corev1alpha1.ObjectSetTemplateSpec, labels map[string]string
 			phase.Objects[j].CollisionProtection = cmp.Or(phase.Objects[j].CollisionProtection, corev1alpha1.CollisionProtectionPrevent)
 		}
 	}
+
 	digest, err := revisions.SpecDigest(spec)
 	return drift.Digest([]any{digest[:], labels}), err
 }
@@ -141,6 +149,7 @@ func (in *input) foreign() string {
 	case controller == nil && dep.GetLabels()[corev1alpha1.PackageInstanceLabel] != in.Name && dep.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation] == "":
 		return fmt.Sprintf("%s %s exists and was not created for a package: delete or rename it, or give this package another name", kind, dep.GetName())
 	}
+
 	return ""
 }
 
@@ -162,6 +171,7 @@ func (in *input) objects(ctx context.Context, claimed bool) ([]client.Object, er
 	if in.ReportDrift {
 		spec.DriftPolicy = corev1alpha1.DriftPolicyReport
 	}
+
 	spec.ArchivalPolicy = in.ArchivalPolicy
 	if in.fresh {
 		in.Template.DeepCopyInto(&spec.Template.Spec)
@@ -172,6 +182,7 @@ func (in *input) objects(ctx context.Context, claimed bool) ([]client.Object, er
 		dep.SetDeletionTimestamp(&now)
 		dep.SetFinalizers([]string{corev1alpha1.CachedFinalizer})
 	}
+
 	all := []client.Object{dep.(client.Object)}
 	for _, set := range in.sets {
 		set := set.DeepCopyObject().(corev1alpha1.GenericObjectSet)
@@ -180,6 +191,7 @@ func (in *input) objects(ctx context.Context, claimed bool) ([]client.Object, er
 		}
 		all = append(all, set.(client.Object))
 	}
+
 	if in.deletes || claimed {
 		return all, nil
 	}
@@ -208,6 +220,7 @@ func (in *input) others(ctx context.Context) ([]client.Object, error) {
 				}
 				all = append(all, dep)
 			}
+
 			all = append(all, set.(client.Object))
 			return in.inline(ctx, scope, set)
 		})
@@ -215,10 +228,12 @@ func (in *input) others(ctx context.Context) ([]client.Object, error) {
 			in.warnings = append(in.warnings, fmt.Sprintf("you may not read %s objects, so other packages' claims are not known", scope.Kind("ObjectSet")))
 			continue
 		}
+
 		if err != nil {
 			return nil, fmt.Errorf("read the claims of other packages: %w", err)
 		}
 	}
+
 	return all, nil
 }
 

@@ -34,6 +34,7 @@ func newHome(live client.Reader, objs []client.Object) (client.Client, error) {
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		builder.WithStatusSubresource(scope.NewObjectDeployment().(client.Object), scope.NewObjectSet().(client.Object))
 	}
+
 	if err := objectdeployments.IndexSets(context.Background(), indexer{builder}); err != nil {
 		return nil, err
 	}

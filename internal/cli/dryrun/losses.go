@@ -37,6 +37,7 @@ func (s *simulation) losses(ctx context.Context) ([]DataLoss, error) {
 			}
 		}
 	}
+
 	return found, nil
 }
 
@@ -70,6 +71,7 @@ func (s *simulation) deletion(ctx context.Context, key objects.Key, live *unstru
 	case schema.GroupKind{Kind: "PersistentVolume"}:
 		loss.Message = "its stored data might be lost"
 	}
+
 	return loss, nil
 }
 
@@ -86,12 +88,14 @@ func (s *simulation) resourcesGo(ctx context.Context, crd *definitions.CRD) stri
 	case err != nil:
 		return "all " + plural + " go with it"
 	}
+
 	n, other := int64(len(list.Items))+ptr.Deref(list.RemainingItemCount, 0), ""
 	for key, o := range s.objects {
 		if key.GroupKind() == definitions.KindOf(crd) && o.live != nil && o.now == nil && !o.released {
 			n, other = n-1, "other "
 		}
 	}
+
 	switch {
 	case n <= 0:
 		return ""
@@ -114,5 +118,6 @@ func (s *simulation) resources(ctx context.Context, crd *definitions.CRD, limit 
 		list, err = s.Metadata.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: limit})
 		return err
 	})
+
 	return list, served, err
 }

@@ -24,9 +24,11 @@ import (
 type Request struct {
 	Scope           corev1alpha1.Scope
 	Namespace, Name string
+
 	// Template is the rendered package, and Labels are its well-known labels.
 	Template corev1alpha1.ObjectSetTemplateSpec
 	Labels   map[string]string
+
 	// Sensitive reports whether an object of the template has values of Secrets; nil if none
 	// has.
 	Sensitive func(phase, object int) bool
@@ -34,6 +36,7 @@ type Request struct {
 	ReportDrift bool
 	// ArchivalPolicy is for the objects that the template drops.
 	ArchivalPolicy corev1alpha1.ArchivalPolicy
+
 	// KeepAccount means that the account stays the deployment's, which might be the manager's
 	// default.
 	KeepAccount bool
@@ -41,6 +44,7 @@ type Request struct {
 	Alone bool
 	// Annotations are assumed to be on live objects.
 	Annotations map[objects.Key]map[string]string
+
 	// ManagerNamespace has the sensitive objects of a ClusterPackage.
 	ManagerNamespace string
 }
@@ -76,12 +80,14 @@ func once(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	plan := &Plan{Kind: r.Scope.Kind("Package"), Namespace: r.Namespace, Name: r.Name, Revision: in.number, Warnings: in.warnings}
 	if s.next == nil {
 		plan.Warnings = append(plan.Warnings, "the package has no objects, so it gets no revision")
 		plan.finish()
 		return plan, nil
 	}
+
 	if why := in.foreign(); why != "" {
 		s.refusePackage(objects.Key{}, why)
 	}
@@ -98,6 +104,7 @@ func once(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	if plan.Powers, err = s.privileges(ctx); err != nil {
 		return nil, err
 	}
+
 	plan.finish()
 	return plan, nil
 }
@@ -112,6 +119,7 @@ type input struct {
 	deployment corev1alpha1.GenericObjectDeployment
 	sets       []corev1alpha1.GenericObjectSet
 	stored     objectsets.Stored
+
 	// number of the template's revision. fresh is set for a new revision.
 	number   int64
 	fresh    bool
@@ -127,11 +135,13 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 		controllers: own.Union(delegated), now: in.now, reached: true, objects: map[objects.Key]*object{}, pretended: map[schema.GroupKind]*objects.Desired{},
 		asUser: map[objects.Account]bool{},
 	}
+
 	c.controllers.Insert(in.uid, newUID)
 	s := &simulation{simulatedCluster: c, in: in}
 	if in.deployment != nil {
 		s.jobs = objectsets.Recorded(in.deployment.ObjectDeploymentStatus())
 	}
+
 	for _, set := range in.sets {
 		if objectsets.Owns(set) {
 			rev := in.load(set, owner)
@@ -139,12 +149,14 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 			s.installed = append(s.installed, rev)
 		}
 	}
+
 	switch {
 	case in.fresh:
 		s.next = in.load(in.newSet(), owner)
 	case len(s.installed) > 0:
 		s.next = s.installed[len(s.installed)-1]
 	}
+
 	if err := c.fill(ctx, s.revisions(), in.Annotations); err != nil {
 		return nil, err
 	}
@@ -152,6 +164,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	h, err := newHome(in.Reader, objs)
 	if err != nil {
 		return nil, err
@@ -164,6 +177,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	if in.remote() {
 		s.reconciler.Targets = connected{objectdeployments.NewTarget(s.at, h, func(objects.OwnerKey) {}, in.ID, in.Home)}
 	}
+
 	s.reconciler.Here.Exists = in.accountExists
 	s.reconciler.Hooks = objectdeployments.Hooks{Loaded: s.loaded, Reconciled: s.planned}
 	return s, nil
@@ -182,6 +196,7 @@ func (in *input) newSet() corev1alpha1.GenericObjectSet {
 	spec := set.ObjectSetSpec()
 	in.Template.DeepCopyInto(&spec.ObjectSetTemplateSpec)
 	spec.Revision = in.number
+
 	return set
 }
 
@@ -203,6 +218,7 @@ func (c *simulatedCluster) fill(ctx context.Context, revisions []*engine.Revisio
 			}
 		}
 	}
+
 	found, err := c.read(ctx, versions)
 	for key, at := range found {
 		if at.live != nil && len(annotations[key]) > 0 {
@@ -214,7 +230,9 @@ func (c *simulatedCluster) fill(ctx context.Context, revisions []*engine.Revisio
 			}
 			at.live.SetAnnotations(merged)
 		}
+
 		c.objects[key] = &object{liveObject: at, now: at.live, version: versions[key], reached: true}
 	}
+
 	return err
 }

@@ -24,21 +24,26 @@ type Plan struct {
 	Namespace string  `json:"namespace,omitempty"`
 	Name      string  `json:"name"`
 	Outcome   Outcome `json:"outcome"`
+
 	// Revision is the number that the revision would have.
 	Revision int64 `json:"revision"`
 	// From is the installed release, if there is one.
 	To   Release  `json:"to"`
 	From *Release `json:"from,omitempty"`
+
 	// Dependencies of the package, and the Installations they need, dependencies first.
 	Dependencies  []Dependency   `json:"dependencies,omitempty"`
 	Installations []Installation `json:"installations,omitempty"`
+
 	// Refusals are the reasons why the engine would stop, in the order of the phases.
 	Refusals []Refusal `json:"refusals,omitempty"`
 	Phases   []Phase   `json:"phases"`
+
 	// Cleanup has the objects that only older revisions have, in the order of their removal.
 	Cleanup []Change        `json:"cleanup,omitempty"`
 	Powers  []PrivilegeGain `json:"powers,omitempty"`
 	Losses  []DataLoss      `json:"losses,omitempty"`
+
 	// Deletes means that the package is deleted along with the objects of Cleanup.
 	Deletes bool `json:"deletes,omitempty"`
 	// Stranded are definitions whose resources have finalizers of a controller that might be
@@ -56,6 +61,7 @@ type Release struct {
 	Digest  string `json:"digest,omitempty"`
 	Package string `json:"package,omitempty"`
 	Version string `json:"version,omitempty"`
+
 	// Revision is the newest installed one.
 	Revision int64 `json:"revision,omitempty"`
 }
@@ -103,12 +109,14 @@ type Change struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
+
 	// From is the former controller of an adopted object.
 	From string `json:"from,omitempty"`
 	// Class of the agent that writes the objects in an ObjectSetPhase, which is not predicted.
 	Class string `json:"class,omitempty"`
 	// Reached means that the engine would write the object.
 	Reached bool `json:"reached"`
+
 	// Fields that differ, sorted by path; none for objects that are created or deleted.
 	Fields []Field `json:"fields,omitempty"`
 	// Unverified is the reason why no dry run was possible.
@@ -142,6 +150,7 @@ type Refusal struct {
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
+
 	// Fields that must not change.
 	Fields  []string `json:"fields,omitempty"`
 	Message string   `json:"message"`
@@ -172,6 +181,7 @@ type PrivilegeGain struct {
 	// Role grants it, and Binding gives it to the subject.
 	Role    string `json:"role"`
 	Binding string `json:"binding,omitempty"`
+
 	// Namespace that limits it; empty for the whole cluster.
 	Namespace string   `json:"namespace,omitempty"`
 	Verbs     []string `json:"verbs"`
@@ -210,9 +220,11 @@ func (p *Plan) finish() {
 		p.Summary.Unchanged += p.Phases[i].Unchanged
 		all = append(all[:len(all):len(all)], p.Phases[i].Changes...)
 	}
+
 	for i := range all {
 		*p.Summary.counter(all[i].Action)++
 	}
+
 	switch {
 	case len(p.Refusals) > 0:
 		p.Outcome = OutcomeRefused
@@ -237,6 +249,7 @@ func (s Summary) String() string {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
 		}
 	}
+
 	if len(parts) == 0 {
 		return "no objects"
 	}
@@ -247,11 +260,13 @@ func (s Summary) String() string {
 type Dependency struct {
 	Name     string `json:"name"`
 	Optional bool   `json:"optional,omitempty"`
+
 	// Satisfied means that there is no need to wait. Failed means that waiting does not help.
 	Satisfied bool   `json:"satisfied"`
 	Failed    bool   `json:"failed,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	Message   string `json:"message,omitempty"`
+
 	// By is the satisfying object, such as "Package shop/shop.db", in Version.
 	By      string `json:"by,omitempty"`
 	Version string `json:"version,omitempty"`

@@ -38,6 +38,7 @@ func (c simulatedWrites) predict(
 	if err != nil {
 		return nil, err
 	}
+
 	if write {
 		c.write(key, o, after)
 	}
@@ -64,6 +65,7 @@ func (c simulatedWrites) predicted(
 			return nil, c.refuse(ctx, key, o, err)
 		}
 	}
+
 	return c.guess(o, content, why), nil
 }
 
@@ -114,6 +116,7 @@ func (c simulatedWrites) dryRun(
 	case exists && len(migrated) > 0 && o.live != nil:
 		return c.migratedDryRun(ctx, m, o, body)
 	}
+
 	request := apply.ApplyRequest{Mapping: m, Namespace: key.Namespace, Name: key.Name, Body: body, Force: true, DryRun: true}
 	var err error
 	if !exists {
@@ -122,6 +125,7 @@ func (c simulatedWrites) dryRun(
 		}
 		request.FieldValidation = "Strict" // as for the POST that creates it
 	}
+
 	err = c.asAccount(c.account, func(w *apply.Writer) error {
 		dry, err = w.Apply(ctx, request)
 		return err
@@ -129,12 +133,14 @@ func (c simulatedWrites) dryRun(
 	if err != nil {
 		return nil, err
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if o.dry == nil {
 		o.dry = map[string]*unstructured.Unstructured{}
 	}
 	o.dry[string(body)] = dry
+
 	return dry, nil
 }
 
@@ -153,6 +159,7 @@ func (c simulatedWrites) migratedDryRun(ctx context.Context, m *meta.RESTMapping
 	if err != nil {
 		return nil, err
 	}
+
 	return c.patched(ctx, m, o.live, implied.AsApplied().Object())
 }
 
@@ -180,6 +187,7 @@ func (c *simulatedCluster) guess(o *object, template map[string]any, why string)
 		after.SetManagedFields(nil)
 		after.SetDeletionTimestamp(nil)
 	}
+
 	overlay(after.Object, template)
 	if now == nil {
 		after.SetUID(uuid.NewUUID())
@@ -203,6 +211,7 @@ func overlay(onto, from map[string]any) {
 				continue
 			}
 		}
+
 		onto[key] = v
 	}
 }
@@ -213,6 +222,7 @@ func overlayList(onto, from []any) []any {
 	if !ok {
 		names = [][]string{listkeys.Names(onto), listkeys.Names(from)}
 	}
+
 	for i, name := range names[1] {
 		if at := slices.Index(names[0], name); at >= 0 && name != "" {
 			below := runtime.DeepCopyJSON(onto[at].(map[string]any))
@@ -234,6 +244,7 @@ func (c *simulatedCluster) refuse(ctx context.Context, key objects.Key, o *objec
 		c.failed = err
 		return err
 	}
+
 	o.refused = apply.CausesOf(err)
 	var request *apply.Error
 	if !errors.As(err, &request) {
@@ -242,6 +253,7 @@ func (c *simulatedCluster) refuse(ctx context.Context, key objects.Key, o *objec
 	if key.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
 		return &cause{err, apply.Brief(err) + " (the rest of the API server's message is omitted, because it might repeat a value)"}
 	}
+
 	return &cause{err, strings.TrimSpace(request.Err.Error())}
 }
 
@@ -296,6 +308,7 @@ func (c *simulatedCluster) denier(message string) (objects.Key, *object) {
 	if !denied {
 		return objects.Key{}, nil
 	}
+
 	for _, kind := range denial.Kinds() {
 		for _, key := range sortedKeys(c.objects) {
 			o := c.objects[key]

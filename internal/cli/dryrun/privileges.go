@@ -27,6 +27,7 @@ func (s *simulation) privileges(ctx context.Context) ([]PrivilegeGain, error) {
 			before[key], after[key] = o.live, o.now
 		}
 	}
+
 	return gains(before, after, func(role objects.Key) (*unstructured.Unstructured, error) {
 		mapping, err := s.Mapper.RESTMapping(schema.GroupKind{Group: rbacv1.GroupName, Kind: role.Kind}, "v1")
 		if err != nil {
@@ -53,6 +54,7 @@ func gains(before, after roleObjects, foreign func(role objects.Key) (*unstructu
 		was.add(key, before[key])
 		is.add(key, after[key])
 	}
+
 	if err := addForeign(before, foreign, was, is); err != nil {
 		return nil, err
 	}
@@ -115,15 +117,18 @@ func gainsByRole(own roleObjects, before, after *grants, bound map[objects.Key]b
 		for _, name := range r.into {
 			subjects = append(subjects, "every subject with ClusterRole "+name)
 		}
+
 		if len(subjects) == 0 {
 			subjects = []string{""}
 		}
+
 		for _, rule := range uncovered(before.roles[key].rules, r.rules) {
 			for _, subject := range subjects {
 				found = append(found, gainOf(subject, key, objects.Key{}, key.Namespace, &rule))
 			}
 		}
 	}
+
 	return found
 }
 
@@ -162,14 +167,17 @@ func roleOf(r *rbacv1.ClusterRole) role {
 			found.into = append(found.into, name)
 		}
 	}
+
 	if r.AggregationRule == nil {
 		return found
 	}
+
 	for i := range r.AggregationRule.ClusterRoleSelectors {
 		if s, err := metav1.LabelSelectorAsSelector(&r.AggregationRule.ClusterRoleSelectors[i]); err == nil {
 			found.selectors = append(found.selectors, s)
 		}
 	}
+
 	return found
 }
 
@@ -219,6 +227,7 @@ func addForeign(own roleObjects, read func(objects.Key) (*unstructured.Unstructu
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -242,6 +251,7 @@ func uncovered(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		if covered {
 			continue
 		}
+
 		for _, list := range []func(*rbacv1.PolicyRule) *[]string{
 			func(r *rbacv1.PolicyRule) *[]string { return &r.Verbs },
 			func(r *rbacv1.PolicyRule) *[]string { return &r.APIGroups },
@@ -253,7 +263,9 @@ func uncovered(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 				return !slices.ContainsFunc(missing, func(m rbacv1.PolicyRule) bool { return slices.Contains(*list(&m), value) })
 			})
 		}
+
 		found = append(found, rule)
 	}
+
 	return found
 }

@@ -27,6 +27,7 @@ func (in *input) report(s *simulation, plan *Plan) {
 			if c.Action == ActionChange && s.had(d) {
 				c.Action = ActionCorrect
 			}
+
 			if !changed {
 				phase.Unchanged++
 				continue
@@ -34,10 +35,13 @@ func (in *input) report(s *simulation, plan *Plan) {
 			if sensitive[d.Key] {
 				hide(c.Fields)
 			}
+
 			phase.Changes = append(phase.Changes, c)
 		}
+
 		plan.Phases = append(plan.Phases, phase)
 	}
+
 	plan.Cleanup = s.cleanup(seen)
 }
 
@@ -66,11 +70,13 @@ func (in *input) sensitive() map[objects.Key]bool {
 			found[objectdiff.KeyOf(value, "")], found[objectdiff.KeyOf(value, in.Namespace)] = true, true
 		}
 	}
+
 	for _, sealed := range in.stored.Secrets {
 		for _, o := range sealed {
 			note(o)
 		}
 	}
+
 	for i := range in.Template.Phases {
 		for j, o := range in.Template.Phases[i].Objects {
 			if in.Sensitive != nil && in.Sensitive(i, j) {
@@ -78,6 +84,7 @@ func (in *input) sensitive() map[objects.Key]bool {
 			}
 		}
 	}
+
 	return found
 }
 
@@ -135,6 +142,7 @@ func (s *simulation) change(key objects.Key) (c Change, changed bool) {
 	if o.live != nil && o.now != nil {
 		c.Fields = Differences(o.live, o.now)
 	}
+
 	switch {
 	case o.refusal != nil:
 		c.Action, c.Message = ActionRefuse, o.refusal.Message
@@ -150,6 +158,7 @@ func (s *simulation) change(key objects.Key) (c Change, changed bool) {
 		c.Action, c.From = s.rewritten(key, o, len(c.Fields))
 		c.Message = s.rollout.Noted(key)
 	}
+
 	if o.now != nil && c.Action != ActionRelease && c.Action != ActionRelabel {
 		c.Unverified = o.unverified
 	}
@@ -163,6 +172,7 @@ func (s *simulation) rewritten(key objects.Key, o *object, fields int) (action A
 	if from = s.formerOwner(o); from != "" && (from != noController || s.has(key) == nil) {
 		return ActionTakeOver, from
 	}
+
 	switch {
 	case fields > 0:
 		return ActionChange, ""

@@ -28,12 +28,15 @@ type simulation struct {
 	home       client.Client
 	reconciler *objectdeployments.Reconciler
 	at         *engine.Engine
+
 	// rollout and plan are the last reconcile's.
 	rollout *engine.Rollout
 	plan    *phases.Plan
+
 	// installed are the existing revisions, and next is the template's.
 	installed []*engine.Revision
 	next      *engine.Revision
+
 	// jobs are the finished ones, according to the record.
 	jobs     map[objects.Key]phases.Run
 	refusals []Refusal
@@ -97,6 +100,7 @@ func (s *simulation) round(ctx context.Context) (done bool, err error) {
 	case result.RequeueAfter == 0, s.complete():
 		return true, nil
 	}
+
 	s.wait(result.RequeueAfter)
 	return false, nil
 }
@@ -145,6 +149,7 @@ func (s *simulation) unblock(ctx context.Context) (bool, error) {
 			}
 		}
 	}
+
 	return unblocked, nil
 }
 
@@ -162,9 +167,11 @@ func (s *simulation) claim(ctx context.Context, rev *engine.Revision) error {
 			}
 		}
 	}
+
 	if len(conflicts) > 0 {
 		blocked = conflicts
 	}
+
 	for _, b := range blocked {
 		s.refusePackage(b.Key, b.Message)
 		s.object(b.Key).refusal = &Refusal{Message: b.Message}
@@ -174,6 +181,7 @@ func (s *simulation) claim(ctx context.Context, rev *engine.Revision) error {
 			}
 		}
 	}
+
 	rev.Refuse()
 	return nil
 }
@@ -188,6 +196,7 @@ func (s *simulation) unblockOne(rev *engine.Revision, b phases.Blocker) error {
 			return s.pretend(rev, d)
 		}
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if terminating {
@@ -195,6 +204,7 @@ func (s *simulation) unblockOne(rev *engine.Revision, b phases.Blocker) error {
 	}
 	o.now, o.observed = nil, nil
 	s.at.Assume(s.rollout, rev, b.Key, nil)
+
 	return nil
 }
 
@@ -209,6 +219,7 @@ func (s *simulation) pretend(rev *engine.Revision, d *objects.Desired) error {
 	if o.now != nil {
 		after.SetUID(o.now.GetUID())
 	}
+
 	owned, of := after.Object["metadata"].(map[string]any), template["metadata"].(map[string]any)
 	if owned["ownerReferences"] = of["ownerReferences"]; of["ownerReferences"] == nil {
 		delete(owned, "ownerReferences")
@@ -218,11 +229,13 @@ func (s *simulation) pretend(rev *engine.Revision, d *objects.Desired) error {
 		Manager: corev1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: after.GetAPIVersion(),
 		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}"),
 	}})
+
 	obs := s.at.Assume(s.rollout, rev, d.Key, after)
 	s.mu.Lock()
 	o.now, s.pretended[d.Key.GroupKind()] = after, d
 	s.mu.Unlock()
 	s.remember(d.Key, after, obs)
+
 	return nil
 }
 

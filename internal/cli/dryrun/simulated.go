@@ -34,6 +34,7 @@ import (
 type simulatedCluster struct {
 	*Cluster
 	tracker *tracking.Tracker
+
 	// owner of the objects, and the UIDs that it controls them by.
 	owner       objects.Owner
 	controllers sets.Set[types.UID]
@@ -42,12 +43,14 @@ type simulatedCluster struct {
 	mu      sync.Mutex
 	now     time.Time
 	objects map[objects.Key]*object
+
 	// reached means that the engine would get this far.
 	reached bool
 	// removed objects, in the order of their batches.
 	removed   []removal
 	batch     int
 	pretended map[schema.GroupKind]*objects.Desired
+
 	// asUser are accounts that the user may not impersonate.
 	asUser map[objects.Account]bool
 	// failed is an error that ends the simulation.
@@ -63,6 +66,7 @@ type removal struct {
 
 type object struct {
 	liveObject
+
 	// now is the object after the writes; nil if it would not exist.
 	now *unstructured.Unstructured
 	// observed is the record of now; nil until it is needed.
@@ -70,18 +74,21 @@ type object struct {
 	// changed by a write; released, so that it has no manager.
 	changed, released bool
 	version           string
+
 	// unverified is the reason why no dry run was possible.
 	unverified string
 	// refusal is the reason why the engine would not write it. refused are the fields that the API
 	// server named, and immutable the same if it would create the object.
 	refusal            *Refusal
 	refused, immutable []string
+
 	// reached by the engine at the last write.
 	reached bool
 	// migrated are managedFields rewritten by a patch.
 	migrated []metav1.ManagedFieldsEntry
 	// dry has responses to dry runs by body.
 	dry map[string]*unstructured.Unstructured
+
 	// writes counts the writes that took effect.
 	writes int
 }
@@ -135,6 +142,7 @@ func (c *simulatedCluster) ListMetadata(
 			list.Items = append(list.Items, *meta.AsPartialObjectMetadata(o.now))
 		}
 	}
+
 	return list, nil
 }
 
@@ -166,6 +174,7 @@ func (c simulatedWrites) Create(
 		o.immutable = o.refused
 		c.mu.Unlock()
 	}
+
 	return live, err
 }
 
@@ -185,6 +194,7 @@ func (c simulatedWrites) Patch(
 	if err != nil {
 		return nil, err
 	}
+
 	raw, err := json.Marshal(before.Object)
 	if err != nil {
 		return nil, err
@@ -192,6 +202,7 @@ func (c simulatedWrites) Patch(
 	if raw, err = patch.Apply(raw); err != nil {
 		return nil, err
 	}
+
 	after := &unstructured.Unstructured{}
 	if err := after.UnmarshalJSON(raw); err != nil {
 		return nil, err
@@ -201,6 +212,7 @@ func (c simulatedWrites) Patch(
 	if len(Differences(before, after)) > 0 {
 		return c.predictPatch(ctx, m, key, o, after.Object, dryRun)
 	}
+
 	if dryRun {
 		return after, nil
 	}
@@ -212,6 +224,7 @@ func (c simulatedWrites) Patch(
 		o.released = true
 		c.remove(key, o)
 	}
+
 	if metav1.GetControllerOf(before) != nil && metav1.GetControllerOf(after) == nil && !o.released { // its set retains it
 		o.released = true
 		c.removed = append(c.removed, removal{key, c.batch})
@@ -246,6 +259,7 @@ func (c simulatedWrites) patched(
 		after, err = w.Patch(ctx, m, live.GetNamespace(), live.GetName(), patch, true)
 		return err
 	})
+
 	return after, err
 }
 
@@ -310,8 +324,10 @@ func (c *simulatedCluster) Mapping(gk schema.GroupKind, version string) (*meta.R
 		if d.Key.Namespace == "" {
 			scope = meta.RESTScopeRoot
 		}
+
 		return &meta.RESTMapping{GroupVersionKind: d.GroupVersionKind(), Resource: resource, Scope: scope}, nil
 	}
+
 	return m, err
 }
 
@@ -328,6 +344,7 @@ func (c *simulatedCluster) Observed(key objects.Key) (*objects.Observed, bool) {
 		observed = c.tracker.Observe(key, now)
 		c.remember(key, now, observed)
 	}
+
 	return observed, true
 }
 
@@ -383,9 +400,11 @@ func (c *simulatedCluster) Check(ctx context.Context, objs []*unstructured.Unstr
 			served, at = append(served, obj), append(at, i)
 		}
 	}
+
 	for i, err := range c.Schemas.Check(ctx, served) {
 		errs[at[i]] = err
 	}
+
 	return errs
 }
 
@@ -410,6 +429,7 @@ func (c *simulatedCluster) removals(at map[objects.Key]int) []objects.Key {
 		}
 		return at[a.key] - at[b.key]
 	})
+
 	keys := make([]objects.Key, len(c.removed))
 	for i, r := range c.removed {
 		keys[i] = r.key

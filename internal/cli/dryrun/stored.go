@@ -25,11 +25,13 @@ func eachSet(ctx context.Context, reader client.Reader, scope corev1alpha1.Scope
 		if err != nil {
 			return err
 		}
+
 		for _, set := range list.GenericObjectSets() {
 			if err := visit(set); err != nil {
 				return err
 			}
 		}
+
 		if next = list.(client.ObjectList).GetContinue(); next == "" {
 			return nil
 		}
@@ -59,6 +61,7 @@ func readStored(
 			}
 			into.Slices[name] = *slice.SliceObjects()
 		}
+
 		for _, name := range phase.SecretSlices {
 			if _, known := into.Secrets[name]; known || !objectsets.Stores(name) {
 				continue
@@ -74,6 +77,7 @@ func readStored(
 			into.Secrets[name] = opened
 		}
 	}
+
 	return nil
 }
 

@@ -50,6 +50,7 @@ func (in *input) otherDeployment(ctx context.Context, scope corev1alpha1.Scope, 
 	if !in.remote() {
 		return dep.(client.Object), nil
 	}
+
 	found := scope.NewObjectDeployment()
 	err := in.Reader.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, found)
 	if at := found.GetAnnotations()[corev1alpha1.TargetClusterAnnotation]; err == nil && at != "" {

@@ -45,6 +45,7 @@ func Elsewhere(leases []coordinationv1.Lease, managers []appsv1.Deployment, boot
 				holder, l.Namespace, l.Name, here, corev1alpha1.EnginePackage))
 		}
 	}
+
 	for i := range managers {
 		d := &managers[i]
 		if d.Namespace != here && ptr.Deref(d.Spec.Replicas, 1) > 0 {
@@ -52,11 +53,13 @@ func Elsewhere(leases []coordinationv1.Lease, managers []appsv1.Deployment, boot
 				d.Name, d.Namespace, here, d.Namespace, d.Name))
 		}
 	}
+
 	for i := range bootstraps {
 		if !ended(&bootstraps[i]) {
 			why = append(why, fmt.Sprintf("Job %s/%s installs Package Operator: wait for it, or delete it", bootstraps[i].GetNamespace(), bootstraps[i].GetName()))
 		}
 	}
+
 	return why
 }
 

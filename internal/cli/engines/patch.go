@@ -55,6 +55,7 @@ func patch(obj metav1.Object, to metadata) (*Patch, error) {
 		{"test", "/metadata/uid", obj.GetUID()},
 		{"test", "/metadata/resourceVersion", obj.GetResourceVersion()},
 	}
+
 	tests := len(ops)
 	for _, field := range []struct {
 		name     string
@@ -67,6 +68,7 @@ func patch(obj metav1.Object, to metadata) (*Patch, error) {
 			ops = append(ops, operation{"add", "/metadata/" + field.name, field.to})
 		}
 	}
+
 	if len(ops) == tests {
 		return nil, nil
 	}
@@ -84,5 +86,6 @@ func Disown(obj metav1.Object, owners sets.Set[types.UID]) (*Patch, error) {
 	to := metadataOf(obj)
 	to.owners = slices.DeleteFunc(to.owners, owned)
 	delete(to.labels, corev1alpha1.CacheLabel)
+
 	return patch(obj, to)
 }

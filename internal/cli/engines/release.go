@@ -49,14 +49,17 @@ func (r *Rollout) Refusals() (why []string) {
 	if template.TargetRef != nil {
 		why = append(why, "its objects are in another cluster (spec.targetRef): Package Operator would recreate them in this one")
 	}
+
 	if slices.ContainsFunc(template.Phases, func(p corev1alpha1.ObjectSetTemplatePhase) bool { return len(p.SecretSlices) > 0 }) {
 		why = append(why, "it has objects with sensitive values, which Package Operator cannot read: set its values with spec.config")
 	}
+
 	for _, set := range r.Sets {
 		if set.GetDeletionTimestamp() != nil {
 			why = append(why, "revision "+set.GetName()+" is being deleted: wait until it is removed")
 		}
 	}
+
 	selector, err := metav1.LabelSelectorAsSelector(&r.Deployment.ObjectDeploymentSpec().Selector)
 	if err == nil && len(r.Sets) > 0 {
 		newest := r.Sets[len(r.Sets)-1]
@@ -64,6 +67,7 @@ func (r *Rollout) Refusals() (why []string) {
 			err = fmt.Errorf("it does not select revision %s", newest.GetName())
 		}
 	}
+
 	if err != nil {
 		why = append(why, "Package Operator cannot find its revisions, because the selector is invalid: "+err.Error())
 	}
@@ -82,17 +86,21 @@ func (r *Rollout) Release() (all []Patch, err error) {
 			all = append(all, *p)
 		}
 	}
+
 	for _, key := range slices.SortedFunc(maps.Keys(r.Live), objects.Key.Compare) {
 		if live := r.Live[key]; r.owned(live) {
 			add(live, r.objectMetadata(live, r.controllerOf(key)))
 		}
 	}
+
 	for _, set := range r.Sets {
 		add(set, r.setMetadata(set))
 	}
+
 	for _, slice := range r.Slices {
 		add(slice, withoutFinalizer(slice))
 	}
+
 	to := withoutFinalizer(r.Deployment)
 	maps.Copy(to.labels, r.wellKnown())
 	for _, key := range []string{
@@ -100,6 +108,7 @@ func (r *Rollout) Release() (all []Patch, err error) {
 	} {
 		delete(to.annotations, key)
 	}
+
 	add(r.Deployment, to)
 	return all, err
 }
@@ -142,6 +151,7 @@ func (r *Rollout) objectMetadata(live metav1.Object, set corev1alpha1.GenericObj
 			Name: set.GetName(), UID: set.GetUID(), Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
 		}}, to.owners...)
 	}
+
 	maps.Copy(to.labels, r.wellKnown())
 	to.labels[corev1alpha1.CacheLabel] = corev1alpha1.CacheLabelValue
 	to.annotations[corev1alpha1.RevisionAnnotation] = strconv.FormatInt(set.ObjectSetSpec().Revision, 10)

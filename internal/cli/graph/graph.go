@@ -42,13 +42,16 @@ func (k Key) compare(o Key) int {
 // Node is an installed package. Its JSON fields are stable.
 type Node struct {
 	Key
+
 	// Package is the name that others depend on. Version is the last unpacked one.
 	Package string           `json:"package,omitempty"`
 	Version string           `json:"version,omitempty"`
 	Summary progress.Summary `json:"summary"`
+
 	// Generated means that it was installed because others depend on it.
 	Generated    bool   `json:"generated"`
 	Dependencies []Edge `json:"dependencies,omitempty"`
+
 	// Dependents are the packages that depend on it.
 	Dependents []Key `json:"dependents,omitempty"`
 
@@ -59,10 +62,12 @@ type Node struct {
 type Edge struct {
 	Name     string `json:"name"`
 	Optional bool   `json:"optional,omitempty"`
+
 	// Package and Range, or API, are the requirement.
 	Package string `json:"package,omitempty"`
 	Range   string `json:"range,omitempty"`
 	API     string `json:"api,omitempty"`
+
 	// To is the package installed for it; nil for a served API, and for a missing package.
 	To        *Key   `json:"to,omitempty"`
 	Version   string `json:"version,omitempty"`
@@ -94,6 +99,7 @@ func Of(packages []corev1alpha1.GenericPackage) *Graph {
 			g.nodes, g.byKey[n.Key] = append(g.nodes, n), n
 		}
 	}
+
 	slices.SortFunc(g.nodes, func(a, b *Node) int { return a.Key.compare(b.Key) })
 	for _, n := range g.nodes {
 		for _, e := range n.Dependencies {
@@ -105,6 +111,7 @@ func Of(packages []corev1alpha1.GenericPackage) *Graph {
 			}
 		}
 	}
+
 	return g
 }
 
@@ -119,6 +126,7 @@ func nodeOf(pkg corev1alpha1.GenericPackage) *Node {
 	for _, d := range status.Dependencies {
 		n.Dependencies = append(n.Dependencies, edgeOf(d))
 	}
+
 	return n
 }
 
@@ -130,6 +138,7 @@ func edgeOf(d corev1alpha1.DependencyStatus) Edge {
 	if d.API != nil {
 		e.API = d.API.APIVersion + " " + d.API.Kind
 	}
+
 	if ref := d.PackageRef; ref != nil {
 		to := KeyFor(ref.Namespace, ref.Name)
 		e.To = &to
@@ -137,6 +146,7 @@ func edgeOf(d corev1alpha1.DependencyStatus) Edge {
 	if c := meta.FindStatusCondition(d.Conditions, corev1alpha1.ConditionSatisfied); c != nil {
 		e.Satisfied, e.Reason, e.Message = c.Status == "True", c.Reason, c.Message
 	}
+
 	return e
 }
 
@@ -148,6 +158,7 @@ func (g *Graph) Nodes(keep func(*Node) bool) []*Node {
 			g.reach(n.Key, reached)
 		}
 	}
+
 	found := []*Node{}
 	for _, n := range g.nodes {
 		if reached[n.Key] {
@@ -170,6 +181,7 @@ func (g *Graph) reach(from Key, reached map[Key]bool) {
 			continue
 		}
 		reached[next] = true
+
 		for _, e := range n.Dependencies {
 			if e.To != nil {
 				todo = append(todo, *e.To)

@@ -22,16 +22,19 @@ func (g *Graph) Tree(nodes []*Node, styles terminal.Styles) string {
 	for _, n := range nodes {
 		shown[n.Key] = true
 	}
+
 	for _, n := range nodes {
 		if !slices.ContainsFunc(n.Dependents, func(k Key) bool { return shown[k] }) {
 			d.root(n)
 		}
 	}
+
 	for _, n := range nodes { // nodes that only a cycle leads to
 		if !d.drawn[n.Key] {
 			d.root(n)
 		}
 	}
+
 	return d.text.String()
 }
 
@@ -109,6 +112,7 @@ func (d *drawing) edge(e Edge, branch, further string) {
 	if e.Optional {
 		wants += ", optional"
 	}
+
 	wants = d.styles.Faint(wants)
 	problem := ""
 	if !e.Satisfied {
@@ -117,6 +121,7 @@ func (d *drawing) edge(e Edge, branch, further string) {
 			problem = d.styles.Busy("not looked at yet")
 		}
 	}
+
 	if e.To == nil {
 		if e.Satisfied {
 			problem = d.styles.Good("served")
@@ -124,6 +129,7 @@ func (d *drawing) edge(e Edge, branch, further string) {
 		d.line(branch+name, wants, problem)
 		return
 	}
+
 	head := branch + name + " " + terminal.Line(e.To.String())
 	n := d.node(e)
 	switch {

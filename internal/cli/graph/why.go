@@ -44,12 +44,14 @@ func (g *Graph) Why(n *Node) Reasons {
 			}
 		}
 	}
+
 	if n.Generated && len(n.Dependents) == 0 {
 		r.Remedy = "kubectl package delete " + n.Target().Flags()
 		if parent, ok := parentOf(n); ok {
 			r.InstalledFor, r.installedForGone = &parent, g.byKey[parent] == nil
 		}
 	}
+
 	return r
 }
 
@@ -91,6 +93,7 @@ func (r Reasons) Text(styles terminal.Styles) string {
 	if r.Generated {
 		how = "generated: installed for its dependents"
 	}
+
 	line("%s: %s", name, how)
 	switch {
 	case r.InstalledFor != nil && r.installedForGone:
@@ -104,6 +107,7 @@ func (r Reasons) Text(styles terminal.Styles) string {
 	default:
 		line("It is needed by:")
 	}
+
 	for _, n := range r.NeededBy {
 		by := ""
 		if n.Generated {
@@ -111,5 +115,6 @@ func (r Reasons) Text(styles terminal.Styles) string {
 		}
 		line("  %s", terminal.Line(fmt.Sprintf("%s%s → %s (%s)", n.Key, by, n.Dependency, n.Wants)))
 	}
+
 	return b.String()
 }

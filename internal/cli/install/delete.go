@@ -55,12 +55,14 @@ Exits with 1 if the package is not removed in time, and names the cause.`,
 		}
 		return nil
 	})
+
 	cmd.Flags().StringVar(&c.cascade, "cascade", "background", "background removes the objects, orphan keeps them")
 	_ = cmd.RegisterFlagCompletionFunc("cascade", cobra.FixedCompletions([]string{"background", "orphan"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the objects to delete without deleting them")
 	cmd.Flags().BoolVar(&c.required, "force-required", false, "delete it even if other packages depend on it ("+corev1alpha1.DeleteRequiredAnnotation+")")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	c.AddWait(cmd, command.WaitTimeout, "watch until the package is removed")
+
 	return cmd
 }
 
@@ -73,11 +75,13 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	if done, err := c.preview(ctx, cl, target, pkg); err != nil || done {
 		return err
 	}
+
 	if c.required {
 		if err := desired.MergePatch(ctx, cl, target, pkg, corev1alpha1.DeleteRequiredAnnotation, "true", nil); err != nil {
 			return err
 		}
 	}
+
 	policy := metav1.DeletePropagationBackground
 	if c.cascade == "orphan" {
 		policy = metav1.DeletePropagationOrphan
@@ -86,6 +90,7 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return cl.Explain("cannot delete "+target.String(), err)
 	}
+
 	if !c.Wait {
 		fmt.Fprintln(c.Streams.Out, terminal.Line(target.String()+" is being deleted"))
 		return nil
@@ -94,6 +99,7 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 		Streams: c.Streams, Cluster: cl, Target: target, Uid: pkg.GetUID(), Failing: "still exists",
 		Before: progress.State{Target: target}, Assess: progress.Delete{}.Assess, Timeout: c.Timeout, Refine: (&remains{cluster: cl, namespace: target.Namespace, target: pkg.PackageSpec().TargetRef}).refine,
 	}
+
 	_, elapsed, err := w.Run(ctx)
 	if err != nil {
 		return err
@@ -102,6 +108,7 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	if c.cascade == "orphan" {
 		kept = "; its objects stay"
 	}
+
 	fmt.Fprintf(c.Streams.Out, "%s is deleted, after %s%s\n", terminal.Line(target.String()), progress.Elapsed(elapsed), kept)
 	c.unneeded(ctx, cl, target, before)
 	return nil
@@ -116,6 +123,7 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 		}
 		return c.dryRun, nil
 	}
+
 	if !c.dryRun && (cl.Config == nil || pkg.GetDeletionTimestamp() != nil) {
 		return false, nil
 	}
@@ -134,8 +142,10 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 		if err == nil {
 			_, err = io.WriteString(c.Streams.Out, planning.Text(plan, terminal.StylesFor(c.Streams.Out)))
 		}
+
 		return true, cl.Explain("cannot plan the deletion of "+target.String(), err)
 	}
+
 	var harm []dryrun.DataLoss
 	if err == nil {
 		harm, err = dryrun.Harm(ctx, at, request)
@@ -144,10 +154,12 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: cannot determine the other objects that would be deleted or would block the deletion: "+err.Error()))
 		return false, nil
 	}
+
 	styles := terminal.StylesFor(c.Streams.ErrOut)
 	for _, l := range harm {
 		fmt.Fprintln(c.Streams.ErrOut, styles.Busy("warning")+": "+terminal.Line(l.Object+": "+l.Message))
 	}
+
 	if len(harm) == 0 || c.yes || !command.Interactive(c.Streams) {
 		return false, nil
 	}
@@ -158,11 +170,13 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 // its own objects.
 type remains struct {
 	cluster *cluster.Cluster
+
 	// namespace is the package's, and target is its targetRef.
 	namespace string
 	target    *corev1alpha1.TargetReference
 	client    client.Client
 	blocking  []corev1alpha1.BlockingObject
+
 	// since is when the blocking objects were first seen. queried is when messages were last read.
 	since, queried time.Time
 	// messages by index of the blocking object.
@@ -178,6 +192,7 @@ func (r *remains) refine(ctx context.Context, snap progress.Snapshot) progress.S
 	if len(blocking) == 0 || now.Sub(r.since) < command.RefineInterval {
 		return snap // most objects disappear soon
 	}
+
 	if now.Sub(r.queried) >= command.RefineInterval {
 		r.query(ctx)
 		r.queried = time.Now()
@@ -185,6 +200,7 @@ func (r *remains) refine(ctx context.Context, snap progress.Snapshot) progress.S
 	if len(r.messages) != len(blocking) {
 		return snap
 	}
+
 	pkg := snap.Package.DeepCopyObject().(corev1alpha1.GenericPackage)
 	for i, message := range r.messages {
 		if message != "" {
@@ -193,6 +209,7 @@ func (r *remains) refine(ctx context.Context, snap progress.Snapshot) progress.S
 			b.Message = message + "; " + b.Message
 		}
 	}
+
 	snap.Package = pkg
 	return snap
 }
@@ -206,6 +223,7 @@ func (r *remains) query(ctx context.Context) {
 			return
 		}
 	}
+
 	if messages, err := diagnose.Remains(ctx, r.client, r.blocking); err == nil {
 		r.messages = messages
 	}

@@ -25,6 +25,7 @@ func (c *deleteCommand) dependents(ctx context.Context, cl *cluster.Cluster, t p
 	if node == nil || len(node.Dependents) == 0 {
 		return g
 	}
+
 	styles := terminal.StylesFor(c.Streams.ErrOut)
 	verb := map[bool]string{false: "is", true: "would be"}[c.dryRun]
 	what := fmt.Sprintf("its deletion %s held until they are deleted. To delete it before them: kubectl package delete %s --force-required", verb, t.Flags())
@@ -32,6 +33,7 @@ func (c *deleteCommand) dependents(ctx context.Context, cl *cluster.Cluster, t p
 		what = "they lose it"
 	}
 	fmt.Fprintln(c.Streams.ErrOut, styles.Busy("warning")+": "+terminal.Line(fmt.Sprintf("%s is needed by %s: %s", t, graph.Names(node.Dependents), what)))
+
 	return g
 }
 
@@ -52,10 +54,12 @@ func (c *deleteCommand) unneeded(ctx context.Context, cl *cluster.Cluster, t pro
 	if len(led) < 2 {
 		return
 	}
+
 	all, _, err := cl.Packages(ctx)
 	if err != nil {
 		return
 	}
+
 	for _, key := range graph.Of(all).Unneeded() {
 		if slices.ContainsFunc(led, func(n *graph.Node) bool { return n.Key == key }) {
 			fmt.Fprintln(c.Streams.ErrOut, terminal.Line(fmt.Sprintf("note: no package needs %s any more: kubectl package delete %s", key, key.Target().Flags())))

@@ -40,6 +40,7 @@ type installCommand struct {
 	secrets  desired.PullSecretFlags
 	account  string
 	yes      bool
+
 	// follows is the name of the package that packageRef leads to, once it was looked up.
 	follows string
 }
@@ -75,6 +76,7 @@ Versions and dependencies: docs/dependencies.md. Adoption: docs/concepts.md#clai
 			return c.run(cmd.Context(), want)
 		},
 	}
+
 	c.Connects(cmd)
 	c.spec.Add(cmd, "install")
 	c.choice.Add(cmd)
@@ -87,6 +89,7 @@ Versions and dependencies: docs/dependencies.md. Adoption: docs/concepts.md#clai
 	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until the package is available")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	c.registry.Add(cmd)
+
 	return cmd
 }
 
@@ -107,16 +110,19 @@ func (c *installCommand) wanted(args []string) (desired.Package, error) {
 	if w.Ref, err = c.choice.ByAPI(args); err != nil {
 		return w, err
 	}
+
 	if w.Ref != nil {
 		args = []string{"", args[0]}
 	} else if err := c.source(args[0], &w); err != nil {
 		return w, err
 	}
+
 	if len(args) > 1 {
 		if w.Name, err = cluster.ParseName(args[1]); err != nil {
 			return w, err
 		}
 	}
+
 	if w.Name, err = w.Name.Scoped(args[len(args)-1], c.spec.Cluster); err != nil {
 		return w, err
 	}
@@ -124,6 +130,7 @@ func (c *installCommand) wanted(args []string) (desired.Package, error) {
 	if problems := validation.IsDNS1123Subdomain(w.Name.Name); len(problems) > 0 {
 		return w, fmt.Errorf("NAME %q cannot be the name of a package: %s", w.Name.Name, problems[0])
 	}
+
 	return w, nil
 }
 
@@ -149,6 +156,7 @@ func (c *installCommand) run(ctx context.Context, want desired.Package) (err err
 	if err != nil {
 		return err
 	}
+
 	cl, err := c.Connect()
 	if err != nil {
 		return err
@@ -158,6 +166,7 @@ func (c *installCommand) run(ctx context.Context, want desired.Package) (err err
 	if err != nil {
 		return err
 	}
+
 	if err := c.needs.Into(&want); err != nil {
 		return err
 	}
@@ -165,6 +174,7 @@ func (c *installCommand) run(ctx context.Context, want desired.Package) (err err
 	if err != nil {
 		return err
 	}
+
 	if err := c.checkImage(ctx, cl, target, prepared, old, want, values); err != nil {
 		return err
 	}
@@ -190,6 +200,7 @@ func (c *installCommand) confirmChange(t progress.Target, installed corev1alpha1
 	case want.Ref == nil:
 		what = unexpectedImage(t, old.Image, want.Image)
 	}
+
 	if what == "" || c.yes {
 		return nil
 	}
@@ -210,6 +221,7 @@ func unexpectedImage(t progress.Target, old, wanted string) string {
 	case was.Context().Name() != is.Context().Name():
 		return fmt.Sprintf("%s is installed from %s and would change to another repository, %s", t, old, is.Name())
 	}
+
 	if base := wanted[strings.LastIndex(wanted, "/")+1:]; !strings.ContainsAny(base, ":@") {
 		return fmt.Sprintf("%s is installed from %s and would change to %s, because %s names no tag", t, old, is.Name(), wanted)
 	}
@@ -226,6 +238,7 @@ func (c *installCommand) pull(ctx context.Context, cl *cluster.Cluster, ref stri
 	if err != nil {
 		return nil, err
 	}
+
 	c.warn(trusted.Warnings)
 	image, err := c.registry.PullFrom(ctx, "", trusted.Ref, trusted.Keys)
 	if err != nil {
@@ -249,6 +262,7 @@ func (c *installCommand) checkImage(
 	if refusal := imagepolicy.RefusalOf(err); refusal != nil && !refusal.Unknown() {
 		return err
 	}
+
 	if err != nil {
 		return nil
 	}
@@ -257,10 +271,12 @@ func (c *installCommand) checkImage(
 			return err
 		}
 	}
+
 	result := content.ManifestOf(files, want.Component)
 	if !configured || result == nil {
 		return nil
 	}
 	check := desired.ValuesCheck{Cluster: cl, Target: t, What: image, See: "kubectl package inspect " + image, Schema: result.Manifest.Spec.Config.OpenAPIV3Schema, Lenient: !result.Strict}
+
 	return check.Run(ctx, old, &want, values)
 }

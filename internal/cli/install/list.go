@@ -37,11 +37,13 @@ type installedPackage struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
+
 	// Package and Version are the last unpacked ones. Before that, they are the package or image in
 	// the spec.
 	Package string           `json:"package"`
 	Version string           `json:"version,omitempty"`
 	State   progress.Summary `json:"state"`
+
 	// Message is the reason why a package is not available, and Remedy is a way to fix it.
 	Message  string      `json:"message,omitempty"`
 	Remedy   string      `json:"remedy,omitempty"`
@@ -78,6 +80,7 @@ installed are listed by kubectl package available.`,
 			return c.run(cmd.Context())
 		},
 	}
+
 	c.Connects(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "ClusterPackages alone")
@@ -85,6 +88,7 @@ installed are listed by kubectl package available.`,
 	cmd.Flags().BoolVar(&c.notReady, "not-ready", false, "only list packages that are not available as their spec requires")
 	cmd.Flags().BoolVar(&c.outdated, "outdated", false, "only list packages that are not at their newest version, and why")
 	c.Output.Add(cmd, output.Names)
+
 	return cmd
 }
 
@@ -97,6 +101,7 @@ func (c *listCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if c.outdated {
 		return c.listOutdated(ctx, cl, found)
 	}
@@ -107,6 +112,7 @@ func (c *listCommand) run(ctx context.Context) error {
 	case c.Output.Wanted():
 		return c.Output.Print(c.Streams.Out, rows)
 	}
+
 	c.WarnOfSilence(ctx, cl)
 	switch {
 	case len(rows) > 0:
@@ -116,6 +122,7 @@ func (c *listCommand) run(ctx context.Context) error {
 	default:
 		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("No package is installed "+command.Where(cl, c.cluster, c.everywhere)+". To see the packages that can be installed: kubectl package available"))
 	}
+
 	if len(forbidden) > 0 {
 		fmt.Fprintf(c.Streams.ErrOut, "Not listed, because it is forbidden: %s\n", terminal.Line(strings.Join(forbidden, ", ")))
 	}
@@ -131,6 +138,7 @@ func (c *listCommand) listOutdated(ctx context.Context, cl *cluster.Cluster, fou
 	case c.Output.Wanted():
 		return c.Output.Print(c.Streams.Out, rows)
 	}
+
 	if byImage > 0 {
 		fmt.Fprintf(c.Streams.ErrOut, "note: %s by image follow no repository\n", terminal.Count(byImage, "package"))
 	}
@@ -138,6 +146,7 @@ func (c *listCommand) listOutdated(ctx context.Context, cl *cluster.Cluster, fou
 		fmt.Fprintln(c.Streams.Out, "Nothing is outdated")
 		return nil
 	}
+
 	table := [][]string{{"NAMESPACE", "NAME", "PACKAGE", "INSTALLED", "WANTED", "NEWEST", "WHY"}}
 	for _, r := range rows {
 		table = append(table, []string{
@@ -145,6 +154,7 @@ func (c *listCommand) listOutdated(ctx context.Context, cl *cluster.Cluster, fou
 			terminal.Line(cmp.Or(r.Wanted, "-")), terminal.Line(cmp.Or(r.Newest, "-")), terminal.Line(r.Why),
 		})
 	}
+
 	command.PrintTable(c.Streams.Out, table)
 	return nil
 }
@@ -160,6 +170,7 @@ func (c *listCommand) gather(ctx context.Context, cl *cluster.Cluster) (found []
 			return nil, nil, cl.Explain("cannot read the packages", err)
 		}
 	}
+
 	ofCluster, err := cl.PackagesOf(ctx, corev1alpha1.ScopeCluster, "")
 	if apierrors.IsForbidden(err) && !c.cluster {
 		return found, append(forbidden, "ClusterPackages"), nil
@@ -174,6 +185,7 @@ func (c *listCommand) rows(found []corev1alpha1.GenericPackage) ([]installedPack
 	slices.SortStableFunc(found, func(a, b corev1alpha1.GenericPackage) int {
 		return cmp.Compare(installedOne(a).State.Urgency(), installedOne(b).State.Urgency())
 	})
+
 	for _, pkg := range found {
 		if row := installedOne(pkg); !c.notReady || row.State != progress.SummaryAvailable {
 			rows, objects.Items = append(rows, row), append(objects.Items, command.Published(pkg))
@@ -192,12 +204,14 @@ func installedOne(pkg corev1alpha1.GenericPackage) installedPackage {
 	if row.State != progress.SummaryAvailable {
 		row.Message, row.Remedy = report.Message, report.Remedy
 	}
+
 	if spec.PackageRef != nil {
 		row.Package = progress.SubjectOf(pkg)
 	}
 	if r := pkg.PackageStatus().Resolved; r != nil {
 		row.Package, row.Version = cmp.Or(r.CatalogName, r.PackageName, row.Package), r.Version
 	}
+
 	return row
 }
 

@@ -25,6 +25,7 @@ func (c *installCommand) prepare(
 	if old != nil {
 		target = old.PackageSpec().TargetRef
 	}
+
 	choose := desired.ChooserFor(cl, t.Namespace).At(target)
 	if c.follows, err = choose.NameFor(ctx, old, want.Ref); err != nil {
 		return "", err
@@ -34,6 +35,7 @@ func (c *installCommand) prepare(
 	if err != nil {
 		return "", err
 	}
+
 	if err := desired.CheckDependencies(&found.Version().Version, want.Overrides); err != nil {
 		return "", fmt.Errorf("%s: %w", c.follows, err)
 	}

@@ -40,6 +40,7 @@ is refused without --allow-downgrade.`,
 	c.secrets.Add(cmd)
 	cmd.Flags().BoolVar(&c.downgrade, "allow-downgrade", false, "allow a version below the one that was chosen last, only this time")
 	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until the package is available")
+
 	return cmd
 }
 
@@ -52,6 +53,7 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
+
 	ref := old.PackageSpec().PackageRef
 	if ref == nil {
 		return fmt.Errorf("%s is installed from the image %s, and follows no repository. Change it: kubectl package install IMAGE %s",
@@ -62,6 +64,7 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 	if err := c.needs.Into(&want); err != nil {
 		return err
 	}
+
 	found, err := c.check(ctx, cl, target, old, &want, values)
 	if err != nil {
 		return err
@@ -75,6 +78,7 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 		}
 		want.Retries = true
 	}
+
 	return want.Install(ctx, &c.Command, cl, target, values)
 }
 
@@ -93,12 +97,14 @@ func (c *upgradeCommand) check(
 	if err != nil {
 		return nil, err
 	}
+
 	if last := request.LastAttempted; refuses && last != "" && desired.CompareVersions(found.Version().Version.Version, last) < 0 {
 		want.DowngradeFrom = last
 	}
 	if err := desired.CheckDependencies(&found.Version().Version, want.Overrides); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+
 	return found, desired.CheckValues(ctx, cl, t, found, old, want, values)
 }
 
@@ -115,5 +121,6 @@ func (c *upgradeCommand) nothing(ctx context.Context, cl *cluster.Cluster, t pro
 		text += fmt.Sprintf("; %s is offered, too: kubectl package upgrade %s --version %s", newest.Version.Version, t.Flags(), newest.Version.Version)
 	}
 	fmt.Fprintln(c.Streams.Out, terminal.Line(text))
+
 	return nil
 }

@@ -65,9 +65,11 @@ NAMESPACE/KIND/NAME is an object of another namespace. The guide is docs/migrate
 			if err != nil {
 				return command.UsageError(cmd, err)
 			}
+
 			return c.run(cmd.Context(), names, into)
 		},
 	}
+
 	c.add(cmd, "watch until the package has the objects and is available")
 	cmd.Flags().StringVar(&c.into, "into", "", "make this `package` take them over")
 	cmd.Flags().StringVar(&c.release, "from-helm", "", "take over all objects of this `release` of Helm in the namespace")
@@ -97,6 +99,7 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 			return err
 		}
 	}
+
 	unreleases := false
 	err = c.load(ctx, h, into, func(_ progress.Target, spec *corev1alpha1.PackageSpec) error {
 		unreleases = dropPatches(spec, slices.Concat(h.objects, installed.keys()))
@@ -105,6 +108,7 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	if err != nil {
 		return err
 	}
+
 	if err := installed.choose(ctx, h); err != nil {
 		return err
 	}
@@ -115,6 +119,7 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	if err != nil {
 		return err
 	}
+
 	steps := adoptSteps(h.objects, h.deployment, phases, h.plan)
 	err = c.show(h, "Objects to adopt into "+h.Target.String(), steps, func(s step) []string {
 		return []string{"phase " + terminal.Line(s.Phase), "controller: none → " + h.Target.Scope.Kind("ObjectDeployment") + " " + terminal.Line(h.Target.Name), managersText(s.Managers)}
@@ -127,6 +132,7 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 		fmt.Fprintln(c.Streams.Out, terminal.Line("nothing to do: "+h.Target.String()+" already has the objects"))
 		return nil
 	}
+
 	question := fmt.Sprintf("Let %s adopt %s?", h.Target, terminal.Count(len(left), "object"))
 	if len(installed.records) > 0 {
 		question = fmt.Sprintf("Let %s adopt %s, and delete %s?", h.Target, terminal.Count(len(left), "object"), "Helm's record of the release "+installed.release)
@@ -134,12 +140,14 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	if err := c.confirmed(question); err != nil {
 		return err
 	}
+
 	if err := c.adopt(ctx, h, left, unreleases); err != nil {
 		return installed.remains(err)
 	}
 	if !c.Wait {
 		return installed.remains(nil)
 	}
+
 	return installed.forget(ctx, c, h)
 }
 
@@ -167,12 +175,14 @@ func (c *adoptCommand) adopt(ctx context.Context, h *handoverPlan, steps []step,
 			return err
 		}
 	}
+
 	done := desired.Applied{Pkg: h.Before, Before: h.Before.DeepCopyObject().(corev1alpha1.GenericPackage)}
 	if unreleases {
 		if err := h.patchPatches(ctx); err != nil {
 			return err
 		}
 	}
+
 	var err error
 	if done.Retry, err = desired.RequestRetry(ctx, h.cluster, h.Target, h.Before); err != nil {
 		return err
@@ -181,6 +191,7 @@ func (c *adoptCommand) adopt(ctx context.Context, h *handoverPlan, steps []step,
 		fmt.Fprintln(c.Streams.Out, terminal.Line(h.Target.String()+" adopts "+terminal.Count(len(steps), "object")))
 		return nil
 	}
+
 	if err := done.Follow(ctx, &c.Command, h.cluster, h.Target); err != nil {
 		return err
 	}
@@ -190,6 +201,7 @@ func (c *adoptCommand) adopt(ctx context.Context, h *handoverPlan, steps []step,
 	if err := c.await(ctx, h, steps, is, "adopted"); err != nil {
 		return err
 	}
+
 	fmt.Fprintln(c.Streams.Out, terminal.Line(h.Target.String()+" has adopted "+terminal.Count(len(steps), "object")))
 	return nil
 }

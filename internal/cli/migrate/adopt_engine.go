@@ -45,6 +45,7 @@ namespace. The way back is release-engine; the guide is docs/migrate-from-packag
 			return c.run(cmd.Context())
 		},
 	}
+
 	c.add(cmd)
 	cmd.Flags().StringVar(&c.image, "image", "", "install the manager from this `image`; without it, install config yourself afterwards")
 	return cmd
@@ -74,6 +75,7 @@ func (c *adoptEngineCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	packages, err := c.packages(ctx)
 	if err != nil {
 		return err
@@ -82,6 +84,7 @@ func (c *adoptEngineCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if err := c.show("Package Operator", append(found.findings(), packages), steps); err != nil {
 		return err
 	}
@@ -92,12 +95,14 @@ func (c *adoptEngineCommand) run(ctx context.Context) error {
 	if !done || err != nil {
 		return err
 	}
+
 	if c.image == "" && found.ours == nil {
 		fmt.Fprintln(c.Streams.Out, "Now install the manager: kubectl apply --server-side -k config")
 	}
 	if found.manager != nil {
 		fmt.Fprintf(c.Streams.Out, "Deployment %s stays with 0 replicas, for the way back: kubectl package release-engine\n", formerDeployment)
 	}
+
 	return nil
 }
 
@@ -141,6 +146,7 @@ func (f *former) findings() (all []engineFinding) {
 	} else {
 		all = append(all, engineFinding{"Deployment " + formerDeployment, terminal.Count(int(ptr.Deref(f.manager.Spec.Replicas, 1)), "replica")})
 	}
+
 	return append(all, f.own.findings()...)
 }
 
@@ -158,6 +164,7 @@ func (c *adoptEngineCommand) steps(ctx context.Context, f former) ([]engineStep,
 		what: fmt.Sprintf("delete ClusterPackage %s and the %s that it consists of", corev1alpha1.EnginePackage, terminal.Count(len(f.own.parts), "object")),
 		done: f.own.empty(), do: c.deleteOwn,
 	})
+
 	installs, err := c.installSteps(ctx)
 	return append(steps, installs...), err
 }
@@ -186,6 +193,7 @@ func (c *adoptEngineCommand) disown(ctx context.Context) error {
 	for _, part := range own.parts {
 		uids.Insert(part.GetUID())
 	}
+
 	for _, obj := range own.owned {
 		p, err := engines.Disown(obj, uids)
 		if err != nil {
@@ -198,6 +206,7 @@ func (c *adoptEngineCommand) disown(ctx context.Context) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -210,6 +219,7 @@ func (c *adoptEngineCommand) deleteOwn(ctx context.Context) error {
 	if n := len(own.owned); n > 0 {
 		return fmt.Errorf("%s of it would be deleted: %s", terminal.Count(n, "object"), own.owned[0].GetName())
 	}
+
 	for _, part := range own.parts {
 		if err := c.deletePart(ctx, part); err != nil {
 			return err
@@ -227,6 +237,7 @@ func (c *adoptEngineCommand) deletePart(ctx context.Context, part client.Object)
 			return c.cluster.Explain(doing, err)
 		}
 	}
+
 	rest := slices.DeleteFunc(slices.Clone(part.GetFinalizers()), func(f string) bool {
 		return f == corev1alpha1.CachedFinalizer || f == corev1alpha1.MetricsFinalizer
 	})
@@ -247,6 +258,7 @@ func (c *adoptEngineCommand) installSteps(ctx context.Context) ([]engineStep, er
 	if err != nil || c.image == "" {
 		return steps, err
 	}
+
 	if all, err = managerObjects(c.image); err != nil {
 		return nil, err
 	}

@@ -28,12 +28,14 @@ func managerObjects(image string) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, obj := range all {
 		containers, found, err := unstructured.NestedSlice(obj.Object, "spec", "template", "spec", "containers")
 		if !found || err != nil || len(containers) == 0 {
 			continue
 		}
 		containers[0].(map[string]any)["image"] = image
+
 		return all, unstructured.SetNestedSlice(obj.Object, containers, "spec", "template", "spec", "containers")
 	}
 	return nil, errors.New("config has no Deployment of the manager")
@@ -51,6 +53,7 @@ func (c *adoptEngineCommand) applyStep(ctx context.Context, what string, all []*
 			differing++
 		}
 	}
+
 	return engineStep{
 		what: fmt.Sprintf("%s: %d of %d differ", what, differing, len(all)), done: differing == 0,
 		do: func(ctx context.Context) error {
@@ -76,16 +79,19 @@ func (c *adoptEngineCommand) same(ctx context.Context, obj *unstructured.Unstruc
 	if err == nil {
 		err = c.apply(ctx, dry, client.DryRunAll)
 	}
+
 	switch {
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return false, nil
 	case err != nil:
 		return false, c.cluster.Explain("cannot compare "+obj.GetKind()+" "+obj.GetName(), err)
 	}
+
 	for _, u := range []*unstructured.Unstructured{live, dry} {
 		u.SetManagedFields(nil)
 		u.SetResourceVersion("")
 	}
+
 	return equality.Semantic.DeepEqual(live.Object, dry.Object), nil
 }
 

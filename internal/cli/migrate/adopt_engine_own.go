@@ -52,12 +52,14 @@ func (o *ownPackage) findings() []engineFinding {
 	case !o.empty():
 		about.text = "deleted, except for " + terminal.Count(len(o.parts), "object") + " of it"
 	}
+
 	definitions := 0
 	for _, obj := range o.owned {
 		if strings.HasSuffix(obj.GetName(), "."+corev1alpha1.GroupName) {
 			definitions++
 		}
 	}
+
 	return []engineFinding{
 		about, {"CustomResourceDefinitions", fmt.Sprintf("%d; %d would be deleted with that ClusterPackage; %d with fields of the field manager %s",
 			o.definitions, definitions, o.formerFields, corev1alpha1.FieldManager)},
@@ -75,6 +77,7 @@ func (c *adoptEngineCommand) readOwn(ctx context.Context) (o ownPackage, err err
 			return o, c.cluster.Explain("cannot read Package Operator's own package", err)
 		}
 	}
+
 	if pkg.UID != "" {
 		o.pkg = pkg
 	}
@@ -83,6 +86,7 @@ func (c *adoptEngineCommand) readOwn(ctx context.Context) (o ownPackage, err err
 	if err != nil {
 		return o, c.cluster.Explain("cannot read Package Operator's own package", err)
 	}
+
 	for i := range all.Items {
 		set := &all.Items[i]
 		ref := metav1.GetControllerOf(set)
@@ -90,9 +94,11 @@ func (c *adoptEngineCommand) readOwn(ctx context.Context) (o ownPackage, err err
 			o.sets, o.parts = append(o.sets, set), append(o.parts, set)
 		}
 	}
+
 	for i := range found.Items {
 		o.parts = append(o.parts, &found.Items[i])
 	}
+
 	return o, c.readOwned(ctx, &o)
 }
 
@@ -112,6 +118,7 @@ func (c *adoptEngineCommand) readOwned(ctx context.Context, o *ownPackage) error
 	for _, part := range o.parts {
 		parts.Insert(part.GetUID())
 	}
+
 	seen := sets.New[types.UID]()
 	add := func(obj client.Object) {
 		if !seen.Has(obj.GetUID()) && slices.ContainsFunc(obj.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return parts.Has(ref.UID) }) {
@@ -119,11 +126,13 @@ func (c *adoptEngineCommand) readOwned(ctx context.Context, o *ownPackage) error
 			o.owned = append(o.owned, obj)
 		}
 	}
+
 	for _, set := range o.sets {
 		if err := c.readOwnedBy(ctx, set, add); err != nil {
 			return err
 		}
 	}
+
 	return c.readDefinitions(ctx, o, add)
 }
 
@@ -140,12 +149,14 @@ func (c *adoptEngineCommand) readOwnedBy(ctx context.Context, set *corev1alpha1.
 			err = errors.Join(err, fmt.Errorf("cannot read %s: %s", kind, why))
 		}
 	}
+
 	if err != nil {
 		return err
 	}
 	for _, obj := range live {
 		visit(obj)
 	}
+
 	return nil
 }
 
@@ -157,6 +168,7 @@ func (c *adoptEngineCommand) readDefinitions(ctx context.Context, o *ownPackage,
 	if err := c.client.List(ctx, list); err != nil {
 		return c.cluster.Explain("cannot read the CustomResourceDefinitions", err)
 	}
+
 	for i := range list.Items {
 		m := &list.Items[i]
 		m.SetGroupVersionKind(definitionKind)
@@ -169,8 +181,10 @@ func (c *adoptEngineCommand) readDefinitions(ctx context.Context, o *ownPackage,
 		}) {
 			o.formerFields++
 		}
+
 		add(m)
 	}
+
 	slices.SortFunc(o.owned, func(a, b client.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return nil
 }
@@ -190,6 +204,7 @@ func (c *adoptEngineCommand) awaitPaused(ctx context.Context) error {
 	if err != nil && errors.Is(context.Cause(waiting), command.ErrTimeout) {
 		return fmt.Errorf("Package Operator has not paused its revisions after %s", c.Timeout) //nolint:staticcheck // it is a name
 	}
+
 	return err
 }
 

@@ -50,10 +50,12 @@ func readRelease(ctx context.Context, h *handoverPlan, name string) (*installati
 	if err != nil {
 		return nil, h.cluster.Explain("cannot list Secrets in namespace "+in.namespace, err)
 	}
+
 	for i := range list.Items {
 		list.Items[i].SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 		in.records = append(in.records, &list.Items[i])
 	}
+
 	slices.SortFunc(in.records, func(a, b client.Object) int { return in.revision(b) - in.revision(a) })
 	for _, o := range in.records {
 		switch status := o.GetLabels()["status"]; {
@@ -65,12 +67,14 @@ func readRelease(ctx context.Context, h *handoverPlan, name string) (*installati
 			if in.recorded, err = readHelm(string(secret.Data["release"]), in.namespace, name); err != nil {
 				err = fmt.Errorf("cannot read Secret %s, as Helm's record of a release: %w", o.GetName(), err)
 			}
+
 			return in, err
 		case strings.HasPrefix(status, "pending-") || status == "uninstalling":
 			return nil, fmt.Errorf("revision %d of the release %s of Helm is %s: wait until Helm is done, or end it with helm rollback %s -n %s",
 				in.revision(o), name, terminal.Line(status), name, in.namespace)
 		}
 	}
+
 	return nil, cluster.NotFoundError(fmt.Sprintf("Helm has no Secret of a deployed release %s in namespace %s: see helm list -A, and choose the namespace with -n", name, in.namespace))
 }
 
@@ -99,6 +103,7 @@ func readHelm(data, namespace, name string) (keys []objects.Key, err error) {
 	case r.Name != name || cmp.Or(r.Namespace, namespace) != namespace:
 		return nil, errors.New("it belongs to another release than its name and namespace")
 	}
+
 	problems := document.EachWithDoubts("manifest", []byte(r.Manifest), func(d *document.Document) {
 		content, _ := d.Value.(map[string]any)
 		key := objectdiff.KeyOf(content, namespace)
@@ -110,6 +115,7 @@ func readHelm(data, namespace, name string) (keys []objects.Key, err error) {
 	if len(problems) > 0 {
 		err = errors.New("its manifest is not valid YAML")
 	}
+
 	return keys, err
 }
 
@@ -139,6 +145,7 @@ func (in *installation) choose(ctx context.Context, h *handoverPlan) error {
 		if phases[key] == "" {
 			key.Namespace = ""
 		}
+
 		switch {
 		case phases[key] == "" || key.Kind == "Namespace":
 			h.others = append(h.others, step{object: object{Key: recorded}, Done: true, Note: "stays unchanged: the package does not contain it, or it has to be named"})
@@ -148,8 +155,10 @@ func (in *installation) choose(ctx context.Context, h *handoverPlan) error {
 				return err
 			}
 		}
+
 		brought = true
 	}
+
 	if !brought {
 		return fmt.Errorf("%s contains none of the objects of the release %s", h.Target, in.release)
 	}
@@ -165,6 +174,7 @@ func (h *handoverPlan) readRecorded(ctx context.Context, key objects.Key) error 
 		u.SetGroupVersionKind(mapping.GroupVersionKind)
 		err = h.Client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, u)
 	}
+
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
 		h.others = append(h.others, step{object: object{Key: key}, Done: true, Note: "is not in the cluster: the package creates it"})
@@ -173,6 +183,7 @@ func (h *handoverPlan) readRecorded(ctx context.Context, key objects.Key) error 
 	default:
 		h.objects = append(h.objects, object{Key: key, Live: u})
 	}
+
 	return nil
 }
 

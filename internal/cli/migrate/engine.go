@@ -32,6 +32,7 @@ type engineCommand struct {
 	command.Command
 	dryRun, yes bool
 	cluster     *cluster.Cluster
+
 	// client reads and writes all kinds.
 	client client.Client
 	// lease is the resourceVersion of the Lease, and leaseSince is the time when it was first seen.
@@ -83,9 +84,11 @@ func (c *engineCommand) show(title string, findings []engineFinding, steps []eng
 	for _, f := range findings {
 		rows = append(rows, []string{"  " + terminal.Line(f.about), terminal.Line(f.text)})
 	}
+
 	for _, line := range terminal.Table(rows) {
 		t.Line(line)
 	}
+
 	t.Line("")
 	t.Line(styles.Strong("Steps"))
 	for _, s := range steps {
@@ -95,6 +98,7 @@ func (c *engineCommand) show(title string, findings []engineFinding, steps []eng
 			t.Line("  " + styles.Busy(">") + " " + terminal.Line(s.what))
 		}
 	}
+
 	t.Line("")
 	_, err := fmt.Fprint(out, t.Out.String())
 	return err
@@ -108,6 +112,7 @@ func (c *engineCommand) perform(ctx context.Context, question string, steps []en
 			left++
 		}
 	}
+
 	switch {
 	case c.dryRun:
 		return false, nil
@@ -115,11 +120,13 @@ func (c *engineCommand) perform(ctx context.Context, question string, steps []en
 		fmt.Fprintln(c.Streams.Out, "nothing to do")
 		return true, nil
 	}
+
 	if !c.yes {
 		if err := command.Confirm(c.Streams, question); err != nil {
 			return false, err
 		}
 	}
+
 	for _, s := range steps {
 		if s.done {
 			continue
@@ -129,6 +136,7 @@ func (c *engineCommand) perform(ctx context.Context, question string, steps []en
 		}
 		fmt.Fprintln(c.Streams.Out, terminal.Line(s.what)+": done")
 	}
+
 	return true, nil
 }
 
@@ -143,6 +151,7 @@ func (c *engineCommand) leader(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", c.cluster.Explain("cannot read the Lease "+key.String(), err)
 	}
+
 	if c.lease != lease.ResourceVersion {
 		c.lease, c.leaseSince = lease.ResourceVersion, time.Now()
 	}
@@ -164,6 +173,7 @@ func (c *engineCommand) awaitLease(ctx context.Context) error {
 	if err != nil && errors.Is(context.Cause(waiting), command.ErrTimeout) {
 		return fmt.Errorf("%s still holds the Lease after %s: stop it", holder, c.Timeout)
 	}
+
 	return err
 }
 
@@ -183,6 +193,7 @@ func (c *engineCommand) others(ctx context.Context) error {
 		}
 		deployments = append(deployments, found.Items...)
 	}
+
 	jobs := &unstructured.UnstructuredList{}
 	jobs.SetAPIVersion("batch/v1")
 	jobs.SetKind("JobList")
@@ -192,6 +203,7 @@ func (c *engineCommand) others(ctx context.Context) error {
 	if why := engines.Elsewhere(leases.Items, deployments, jobs.Items, time.Now()); len(why) > 0 {
 		return fmt.Errorf("nothing was changed: %s", strings.Join(why, "; "))
 	}
+
 	return nil
 }
 

@@ -53,6 +53,7 @@ type handoverPlan struct {
 	cluster *cluster.Cluster
 	objects []object
 	plan    *dryrun.Plan
+
 	// deployment is the UID of the package's deployment; empty if there is none.
 	deployment types.UID
 	// others are further steps to show along with the steps of objects. notes are printed below
@@ -71,6 +72,7 @@ func (c *handoverCommand) read(ctx context.Context, names []cluster.ObjectName) 
 	if h.Client, err = cl.AnyKind(); err != nil {
 		return nil, err
 	}
+
 	all, err := cl.ReadNamed(ctx, h.Client, names)
 	for _, u := range all {
 		h.objects = append(h.objects, object{Key: objectdiff.KeyOf(u.Object, ""), Live: u})
@@ -101,6 +103,7 @@ func (h *handoverPlan) make(ctx context.Context, annotation, value string) error
 	for _, o := range h.objects {
 		request.Annotations[o.Key] = map[string]string{annotation: value}
 	}
+
 	if h.plan, err = dryrun.Make(ctx, at, request); err != nil {
 		return h.cluster.Explain(doing, err)
 	}
@@ -110,6 +113,7 @@ func (h *handoverPlan) make(ctx context.Context, annotation, value string) error
 	if client.IgnoreNotFound(err) != nil {
 		return h.cluster.Explain("cannot read the deployment of "+h.Target.String(), err)
 	}
+
 	h.deployment = dep.GetUID()
 	return nil
 }
@@ -160,9 +164,11 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []step, row 
 	for _, line := range stepLines(slices.Concat(steps, h.others), styles, row) {
 		t.Line(line)
 	}
+
 	for _, note := range h.notes {
 		t.Line(terminal.Line(note))
 	}
+
 	t.Line("")
 	if _, err := fmt.Fprint(out, t.Out.String(), planning.Text(h.plan, styles)); err != nil {
 		return err
@@ -173,12 +179,14 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []step, row 
 			refused++
 		}
 	}
+
 	if refused > 0 {
 		return fmt.Errorf("nothing was changed: %s of %d refused", terminal.Count(refused, "object"), len(steps))
 	}
 	if n := len(h.plan.Refusals); n > 0 {
 		return fmt.Errorf("nothing was changed: %s would not be rolled out: %s", h.Target, terminal.Count(n, "refusal"))
 	}
+
 	return nil
 }
 
@@ -197,6 +205,7 @@ func stepLines(steps []step, styles terminal.Styles, row func(step) []string) []
 			rows = append(rows, append([]string{"  " + styles.Busy("<") + " " + name}, row(s)...))
 		}
 	}
+
 	var lines []string
 	for i, line := range terminal.Table(rows) {
 		switch s := steps[i]; {
@@ -208,6 +217,7 @@ func stepLines(steps []step, styles terminal.Styles, row func(step) []string) []
 			lines = append(lines, line)
 		}
 	}
+
 	return lines
 }
 
@@ -246,6 +256,7 @@ func (h *handoverPlan) annotate(ctx context.Context, o object, annotation string
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsInvalid(err):
 		return fmt.Errorf("%s was replaced or deleted in the meantime: %w", o.Key, err)
 	}
+
 	return h.cluster.Explain("cannot annotate "+o.Key.String(), err)
 }
 
@@ -271,11 +282,13 @@ func (c *handoverCommand) await(ctx context.Context, h *handoverPlan, steps []st
 				left = append(left, s.Key.String())
 			}
 		}
+
 		return len(left) == 0, nil
 	})
 	if err != nil && errors.Is(context.Cause(ctx), command.ErrTimeout) {
 		return fmt.Errorf("not %s after %s: %s. The engine continues; see: kubectl package explain %s",
 			what, c.Timeout, strings.Join(left[:min(len(left), command.MostNamed)], ", "), h.Target.Flags())
 	}
+
 	return err
 }

@@ -56,6 +56,7 @@ a package: docs/packages/publish.md`,
 			return c.run(cmd.Context(), args)
 		},
 	}
+
 	cmd.Flags().StringVar(&c.global, "global-namespace", carvel.GlobalNamespace, "treat repositories in this `namespace` as repositories for all namespaces")
 	return cmd
 }
@@ -73,12 +74,14 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 		}
 		documents = append(documents, found...)
 	}
+
 	result := carvel.Convert(documents, c.global)
 	c.report(result.Notes)
 	list := output.List{}
 	for _, o := range result.Objects {
 		list.Items = append(list.Items, o)
 	}
+
 	if len(list.Items) == 0 {
 		return fmt.Errorf("there is no PackageInstall or PackageRepository that can be carried over in %s", strings.Join(args, ", "))
 	}
@@ -112,11 +115,13 @@ func (c *importCommand) report(notes []carvel.Note) {
 			lost++
 			mark = styles.Bad("-")
 		}
+
 		text := n.Text
 		if n.Field != "" {
 			text = n.Field + ": " + text
 		}
 		fmt.Fprintln(c.Streams.ErrOut, "  "+mark+" "+terminal.Line(text))
 	}
+
 	fmt.Fprintf(c.Streams.ErrOut, "%s; %d not carried over\n", terminal.Count(len(notes), "note"), lost)
 }

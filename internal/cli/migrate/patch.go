@@ -40,6 +40,7 @@ func addPatch(spec *corev1alpha1.PackageSpec, o object, namespace string) error 
 		return err
 	}
 	spec.Patches = append(spec.Patches, corev1alpha1.PackagePatch{Patch: string(text)})
+
 	return nil
 }
 

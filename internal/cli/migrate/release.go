@@ -44,6 +44,7 @@ annotation package-operator.run/deletion-policy yourself.`,
 			return c.run(cmd.Context(), names)
 		},
 	}
+
 	c.add(cmd, "watch until the objects are released")
 	return cmd
 }
@@ -57,6 +58,7 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 	if err != nil {
 		return err
 	}
+
 	err = c.load(ctx, h, name, func(t progress.Target, spec *corev1alpha1.PackageSpec) error {
 		for _, o := range h.objects {
 			if err := addPatch(spec, o, renderedNamespace(t, spec, o)); err != nil {
@@ -68,6 +70,7 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 	if err != nil {
 		return err
 	}
+
 	if err := h.make(ctx, corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep); err != nil {
 		return err
 	}
@@ -75,6 +78,7 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 		return fmt.Errorf("%s was installed for other packages, which control its spec. Make it your own first: kubectl annotate %s %s=true",
 			h.Target, h.Target.Flags(), corev1alpha1.AdoptAnnotation)
 	}
+
 	phases, err := h.phases()
 	switch {
 	case err != nil:
@@ -82,6 +86,7 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 	case len(phases) == 0:
 		return fmt.Errorf("%s would have no objects left. Delete it, and keep its objects: set spec.deletionPolicy: Orphan, then kubectl package delete %s", h.Target, h.Target.Flags())
 	}
+
 	steps := releaseSteps(h.objects, h.plan)
 	err = c.show(h, "Objects that "+h.Target.String()+" releases", steps, func(step) []string {
 		return []string{"stays unchanged", "controller: " + h.Target.Scope.Kind("ObjectDeployment") + " " + terminal.Line(h.Target.Name) + " → none"}
@@ -90,12 +95,14 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 		err = fmt.Errorf("nothing was changed: %s would remove other objects with its next revision, too: %s. Roll that out first",
 			h.Target, strings.Join(others[:min(len(others), command.MostNamed)], ", "))
 	}
+
 	if err != nil || c.dryRun {
 		return err
 	}
 	if err := c.confirmed(fmt.Sprintf("Let %s release %s?", h.Target, terminal.Count(len(steps), "object"))); err != nil {
 		return err
 	}
+
 	return c.release(ctx, h, steps)
 }
 
@@ -125,6 +132,7 @@ func packageOf(ctx context.Context, h *handoverPlan) (cluster.Name, error) {
 		}
 		found = n
 	}
+
 	return found, nil
 }
 
@@ -137,6 +145,7 @@ func controllingPackage(ctx context.Context, cl *cluster.Cluster, o object) (clu
 	if controller.Kind == corev1alpha1.ScopeCluster.Kind("ObjectDeployment") {
 		n.Scope = corev1alpha1.ScopeCluster
 	}
+
 	gv, err := schema.ParseGroupVersion(controller.APIVersion)
 	if err != nil || gv.Group != corev1alpha1.GroupName || controller.Kind != n.Scope.Kind("ObjectDeployment") {
 		return n, fmt.Errorf("%s does not belong to a package: %s %s controls it", o.Key, controller.Kind, controller.Name)
@@ -146,6 +155,7 @@ func controllingPackage(ctx context.Context, cl *cluster.Cluster, o object) (clu
 	if n.Scope == corev1alpha1.ScopeNamespaced {
 		key.Namespace = o.Key.Namespace
 	}
+
 	if err := cl.Get(ctx, key, dep); err != nil {
 		return n, cl.Explain("cannot read "+controller.Kind+" "+controller.Name, err)
 	}
@@ -153,6 +163,7 @@ func controllingPackage(ctx context.Context, cl *cluster.Cluster, o object) (clu
 		return n, fmt.Errorf("%s belongs to %s %s, which no package created: annotate the object %s=%s, and remove it from the template",
 			o.Key, controller.Kind, controller.Name, corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep)
 	}
+
 	return n, nil
 }
 
@@ -162,6 +173,7 @@ func (c *releaseCommand) release(ctx context.Context, h *handoverPlan, steps []s
 			return err
 		}
 	}
+
 	// All objects have the annotation by now. Otherwise the revision without them would delete
 	// them.
 	done := desired.Applied{Pkg: h.Before, Before: h.Before.DeepCopyObject().(corev1alpha1.GenericPackage)}
@@ -172,6 +184,7 @@ func (c *releaseCommand) release(ctx context.Context, h *handoverPlan, steps []s
 		fmt.Fprintln(c.Streams.Out, terminal.Line(h.Target.String()+" releases "+terminal.Count(len(steps), "object")))
 		return nil
 	}
+
 	if err := done.Follow(ctx, &c.Command, h.cluster, h.Target); err != nil {
 		return err
 	}
@@ -181,6 +194,7 @@ func (c *releaseCommand) release(ctx context.Context, h *handoverPlan, steps []s
 	if err := c.await(ctx, h, steps, is, "released"); err != nil {
 		return err
 	}
+
 	if err := h.unkeep(ctx, steps); err != nil {
 		return err
 	}

@@ -48,6 +48,7 @@ CustomResourceDefinitions: deleting them deletes every package.`,
 			return c.run(cmd.Context())
 		},
 	}
+
 	c.add(cmd)
 	cmd.Flags().BoolVar(&c.acceptLosses, "accept-losses", false, "continue even if Package Operator does not know all fields of packages")
 	return cmd
@@ -61,6 +62,7 @@ func (c *releaseEngineCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	steps, more, err := c.steps(ctx)
 	if err != nil {
 		return err
@@ -68,15 +70,18 @@ func (c *releaseEngineCommand) run(ctx context.Context) error {
 	if err := c.show("Packages to give back", append(more, findings...), steps); err != nil {
 		return err
 	}
+
 	if err := c.others(ctx); err != nil {
 		return err
 	}
+
 	switch {
 	case refused > 0:
 		return fmt.Errorf("nothing was changed: %s cannot be given back", terminal.Count(refused, "deployment"))
 	case lost > 0 && !c.acceptLosses && !c.dryRun:
 		return fmt.Errorf("nothing was changed: Package Operator does not know all fields of %s; add --accept-losses to continue anyway", terminal.Count(lost, "object"))
 	}
+
 	done, err := c.perform(ctx, "Give the packages back to Package Operator?", steps)
 	if done && err == nil {
 		fmt.Fprintln(c.Streams.Out, "Package Operator can be installed now. Keep the CustomResourceDefinitions.")
@@ -96,14 +101,17 @@ func (c *releaseEngineCommand) examine(ctx context.Context) (findings []engineFi
 		for _, text := range why {
 			findings = append(findings, engineFinding{deploymentText(r.Deployment), text})
 		}
+
 		for _, text := range classTexts(r.Deployment) {
 			findings = append(findings, engineFinding{deploymentText(r.Deployment), text})
 		}
+
 		if len(why) > 0 {
 			refused++
 		}
 		return nil
 	})
+
 	return findings, refused, lost, err
 }
 
@@ -117,6 +125,7 @@ func (c *releaseEngineCommand) losses(ctx context.Context) (findings []engineFin
 	if err != nil {
 		return nil, 0, err
 	}
+
 	for _, pkg := range packages {
 		losses, err := engines.Losses(pkg)
 		if err != nil {
@@ -129,6 +138,7 @@ func (c *releaseEngineCommand) losses(ctx context.Context) (findings []engineFin
 			lost++
 		}
 	}
+
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		err := c.templates(ctx, scope, func(about string, spec *corev1alpha1.ObjectTemplateSpec) {
 			if engines.UsesJQ(spec) {
@@ -140,6 +150,7 @@ func (c *releaseEngineCommand) losses(ctx context.Context) (findings []engineFin
 			return nil, 0, err
 		}
 	}
+
 	return findings, lost, nil
 }
 
@@ -160,6 +171,7 @@ func (c *releaseEngineCommand) steps(ctx context.Context) ([]engineStep, []engin
 	if holder != "" {
 		findings[0].text = "held by " + holder
 	}
+
 	dep, err := c.manager(ctx, engineDeployment)
 	if err != nil {
 		return nil, nil, err
@@ -169,6 +181,7 @@ func (c *releaseEngineCommand) steps(ctx context.Context) ([]engineStep, []engin
 		findings = append(findings, engineFinding{"Deployment " + dep.Name, terminal.Count(int(ptr.Deref(dep.Spec.Replicas, 1)), "replica")})
 		steps = append(steps, c.stopStep(dep))
 	}
+
 	steps = append(steps, c.leaseStep(holder))
 	err = c.rollouts(ctx, func(r *engines.Rollout) error {
 		patches, err := r.Release()
@@ -180,8 +193,10 @@ func (c *releaseEngineCommand) steps(ctx context.Context) ([]engineStep, []engin
 			what: "give back " + deploymentText(r.Deployment) + ", " + terminal.Count(len(r.Live), "object"), done: len(patches) == 0,
 			do: func(ctx context.Context) error { return c.release(ctx, corev1alpha1.ScopeOf(key.Namespace), key) },
 		})
+
 		return nil
 	})
+
 	return steps, findings, err
 }
 
@@ -198,6 +213,7 @@ func (c *releaseEngineCommand) release(ctx context.Context, scope corev1alpha1.S
 	if err := c.cluster.Get(ctx, key, dep); err != nil {
 		return c.cluster.Explain("cannot read "+key.String(), client.IgnoreNotFound(err))
 	}
+
 	r, err := c.rollout(ctx, dep)
 	if err != nil {
 		return err
@@ -206,12 +222,14 @@ func (c *releaseEngineCommand) release(ctx context.Context, scope corev1alpha1.S
 	if err != nil {
 		return err
 	}
+
 	for _, p := range patches {
 		// Both engines treat fields that this manager updated as their own.
 		if err := c.patch(ctx, p, corev1alpha1.FieldManager); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -222,6 +240,7 @@ func (c *releaseEngineCommand) rollouts(ctx context.Context, visit func(*engines
 		if err != nil {
 			return err
 		}
+
 		for _, dep := range deployments {
 			if scope == corev1alpha1.ScopeCluster && dep.GetName() == corev1alpha1.EnginePackage {
 				continue // it is Package Operator's own
@@ -235,6 +254,7 @@ func (c *releaseEngineCommand) rollouts(ctx context.Context, visit func(*engines
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -248,6 +268,7 @@ func (c *releaseEngineCommand) rollout(ctx context.Context, dep corev1alpha1.Gen
 	if err == nil {
 		err = c.cluster.List(ctx, found, in, client.MatchingLabels{corev1alpha1.SliceOwnerLabel: dep.GetName()})
 	}
+
 	if err != nil {
 		return nil, c.cluster.Explain(doing, err)
 	}
@@ -261,16 +282,19 @@ func (c *releaseEngineCommand) rollout(ctx context.Context, dep corev1alpha1.Gen
 		if !engines.Owns(set) {
 			continue
 		}
+
 		all, err := cluster.ReadObjects(ctx, c.cluster, set)
 		if err != nil {
 			return nil, c.cluster.Explain(doing, err)
 		}
+
 		for _, o := range all {
 			if !classed(set, o.Phase) {
 				r.Objects[set.GetUID()], wanted = append(r.Objects[set.GetUID()], o.Key), append(wanted, o)
 			}
 		}
 	}
+
 	slices.SortFunc(r.Sets, func(a, b corev1alpha1.GenericObjectSet) int {
 		return int(a.ObjectSetSpec().Revision - b.ObjectSetSpec().Revision)
 	})
@@ -281,6 +305,7 @@ func (c *releaseEngineCommand) rollout(ctx context.Context, dep corev1alpha1.Gen
 	for kind, why := range unreadable {
 		err = errors.Join(err, fmt.Errorf("%s: %s", kind, why))
 	}
+
 	r.Live = live
 	return r, c.cluster.Explain(doing, err)
 }

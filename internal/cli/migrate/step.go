@@ -22,12 +22,14 @@ type object struct {
 // step is the plan for one object.
 type step struct {
 	object
+
 	// Phase of an adopted object.
 	Phase string
 	// Managers are the field managers that lose their fields to the package at adoption.
 	Managers []string
 	// Refusal is the reason why the step is not possible; empty if it is.
 	Refusal string
+
 	// Done means that the object is already in the wanted state. Note can explain why.
 	Done bool
 	Note string
@@ -53,8 +55,10 @@ func adoptSteps(all []object, owner types.UID, phases map[objects.Key]string, pl
 		case change == nil || change.Action != dryrun.ActionTakeOver:
 			s.Done = true // it belongs to an earlier revision
 		}
+
 		steps[i] = s
 	}
+
 	return steps
 }
 

@@ -49,6 +49,7 @@ func Fields(before, after map[string]any, keys ListKeys) []Change {
 	default:
 		d.maps("", before, after)
 	}
+
 	if isSecret(before) || isSecret(after) {
 		d.changes = hide(d.changes)
 	}
@@ -76,6 +77,7 @@ func (d *differ) values(path, part string, before, after any) {
 		}
 		return
 	}
+
 	beforeMap, isMap := before.(map[string]any)
 	afterMap, both := after.(map[string]any)
 	if isMap && both {
@@ -88,6 +90,7 @@ func (d *differ) values(path, part string, before, after any) {
 		d.lists(path, beforeList, afterList)
 		return
 	}
+
 	if !equal(before, after) {
 		d.add(path, before, after)
 	}
@@ -105,6 +108,7 @@ func equal(a, b any) bool {
 	if isNumber && both {
 		return x == y
 	}
+
 	return reflect.DeepEqual(a, b)
 }
 
@@ -144,6 +148,7 @@ func (d *differ) lists(path string, before, after []any) {
 		d.keyed(path, names, before, after)
 		return
 	}
+
 	plain := !allMaps(before) || !allMaps(after)
 	if plain && len(encode(before)) <= wholeList && len(encode(after)) <= wholeList {
 		if !reflect.DeepEqual(before, after) {
@@ -151,6 +156,7 @@ func (d *differ) lists(path string, before, after []any) {
 		}
 		return
 	}
+
 	d.unnamed(path, before, after)
 }
 
@@ -195,6 +201,7 @@ func (d *differ) keyed(path string, names [][]string, before, after []any) {
 		}
 		return at
 	}
+
 	was, is := index(names[0]), index(names[1])
 	for i, name := range names[0] {
 		if at, stays := is[name]; stays {
@@ -203,11 +210,13 @@ func (d *differ) keyed(path string, names [][]string, before, after []any) {
 			d.add(path+"["+name+"]", before[i], nil)
 		}
 	}
+
 	for i, name := range names[1] {
 		if _, had := was[name]; !had {
 			d.add(path+"["+name+"]", nil, after[i])
 		}
 	}
+
 	stay := func(names []string, other map[string]int) (values []string) {
 		for _, name := range names {
 			if _, ok := other[name]; ok {
@@ -302,6 +311,7 @@ func Mask(v any) any {
 			out[field] = hidden(value)
 		}
 	}
+
 	meta, _ := out["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	if _, ok := annotations[lastApplied]; ok {
@@ -309,5 +319,6 @@ func Mask(v any) any {
 		annotations[lastApplied] = Hidden
 		meta["annotations"], out["metadata"] = annotations, meta
 	}
+
 	return out
 }

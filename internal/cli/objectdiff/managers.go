@@ -36,6 +36,7 @@ func ManagersOf(u *unstructured.Unstructured, without ...string) Managers {
 		}
 		found[entry.Manager] = set
 	}
+
 	return found
 }
 
@@ -83,6 +84,7 @@ func elementFor(set *fieldpath.Set, part string) (fieldpath.PathElement, bool) {
 	if i < 0 {
 		return fieldpath.PathElement{}, false
 	}
+
 	return elements[i], true
 }
 

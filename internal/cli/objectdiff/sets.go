@@ -45,6 +45,7 @@ func Sets(before, after []Object) []Difference {
 	for _, o := range before {
 		was[o.Key] = o
 	}
+
 	out := []Difference{}
 	stays := map[objects.Key]bool{}
 	for _, o := range after {
@@ -57,6 +58,7 @@ func Sets(before, after []Object) []Difference {
 			out = append(out, differenceOf(o, Added))
 			continue
 		}
+
 		d := differenceOf(o, "")
 		d.Fields = Fields(old.Value, o.Value, nil)
 		if old.Phase != o.Phase {
@@ -65,16 +67,19 @@ func Sets(before, after []Object) []Difference {
 		if len(d.Fields) > 0 {
 			d.Action = Changed
 		}
+
 		if d.Action != "" {
 			out = append(out, d)
 		}
 	}
+
 	for _, o := range before {
 		if !stays[o.Key] {
 			stays[o.Key] = true
 			out = append(out, differenceOf(o, Removed))
 		}
 	}
+
 	return out
 }
 
@@ -104,10 +109,12 @@ type Difference struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
+
 	// Phase is the phase in the later set, or in the earlier one if the object is removed.
 	// PhaseBefore is set if the earlier phase differs.
 	Phase       string `json:"phase"`
 	PhaseBefore string `json:"phaseBefore,omitempty"`
+
 	// Fields that differ, if the object is Changed.
 	Fields []Change `json:"fields,omitempty"`
 }

@@ -48,6 +48,7 @@ func encode(v any) string {
 	if enc.Encode(v) != nil {
 		return "?"
 	}
+
 	return terminal.Line(strings.TrimSpace(buf.String()))
 }
 
@@ -60,6 +61,7 @@ func around(text, other string, width int) string {
 	for same < len(runes) && same < len(others) && runes[same] == others[same] {
 		same++
 	}
+
 	if from := min(same-shownBefore, len(runes)-width+1); from > 0 {
 		return terminal.Truncate("…"+string(runes[from:]), width)
 	}
@@ -89,6 +91,7 @@ func lineDiff(before, after string) (lines []string) {
 			lines = append(lines, line[:1]+" "+terminal.Line(line[1:]))
 		}
 	}
+
 	if more > 0 {
 		lines = append(lines, fmt.Sprintf("… %d more lines", more))
 	}

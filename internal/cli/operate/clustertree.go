@@ -79,6 +79,7 @@ func (c *clusterTreeCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
+
 	return c.Output.Write(c.Streams.Out, tree, tree.draw)
 }
 
@@ -92,6 +93,7 @@ func objectsOf(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout) (*c
 	if err != nil {
 		return nil, err
 	}
+
 	at, err := cl.At(ctx, r.Target.Namespace, set.ObjectSetSpec().TargetRef)
 	if err != nil {
 		return nil, err
@@ -100,6 +102,7 @@ func objectsOf(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout) (*c
 	if err != nil {
 		return nil, err
 	}
+
 	tree := treeOf(r, set, wanted, live, unreadable)
 	return &tree, nil
 }
@@ -116,15 +119,18 @@ func treeOf(
 	for _, s := range r.Sets {
 		owners[s.GetUID()] = true
 	}
+
 	blocking := map[objects.Key]string{}
 	for _, b := range set.ObjectSetStatus().Blocking {
 		blocking[objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}] = b.Message
 	}
+
 	recorded := objectsets.Recorded(r.Deployment.ObjectDeploymentStatus())
 	states := map[string]corev1alpha1.PhaseState{}
 	for _, ph := range set.ObjectSetStatus().Phases {
 		states[ph.Name] = ph.State
 	}
+
 	for _, ph := range set.ObjectSetSpec().Phases {
 		phase := treePhase{Name: ph.Name, State: states[ph.Name], Sealed: len(ph.SecretSlices) > 0, Objects: []treeObject{}}
 		for _, o := range wanted {
@@ -137,6 +143,7 @@ func treeOf(
 			if ph.Class != "" && ph.Class != corev1alpha1.PhaseClassDefault {
 				leaf.Health, leaf.Message = string(status.UnknownStatus), fmt.Sprintf("the agent of class %q writes it", ph.Class)
 			}
+
 			if leaf.Health == string(status.NotFoundStatus) && ranBefore(recorded[o.Key], o) {
 				leaf.Health, leaf.Message = string(status.CurrentStatus), "completed earlier, and does not run again"
 			}
@@ -145,8 +152,10 @@ func treeOf(
 			}
 			phase.Objects = append(phase.Objects, leaf)
 		}
+
 		t.Phases = append(t.Phases, phase)
 	}
+
 	return t
 }
 
@@ -163,6 +172,7 @@ func health(u *unstructured.Unstructured, unreadable string, owners map[types.UI
 	case u == nil:
 		return string(status.NotFoundStatus), ""
 	}
+
 	if owner := apinames.Default.ControllerOf(u); owner == nil || !owners[owner.UID] {
 		by := "nobody"
 		if owner != nil {
@@ -170,6 +180,7 @@ func health(u *unstructured.Unstructured, unreadable string, owners map[types.UI
 		}
 		message = "controlled by " + by + ", not by this package"
 	}
+
 	result, err := status.Compute(u)
 	if err != nil {
 		return string(status.UnknownStatus), cmp.Or(message, "its status cannot be read")
@@ -177,6 +188,7 @@ func health(u *unstructured.Unstructured, unreadable string, owners map[types.UI
 	if result.Status != status.CurrentStatus {
 		message = cmp.Or(message, result.Message)
 	}
+
 	return string(result.Status), message
 }
 
@@ -193,6 +205,7 @@ func (t clusterTree) draw(styles terminal.Styles) string {
 		if ph.Sealed {
 			fmt.Fprintf(&b, "%s%s\n", stem, styles.Faint("(objects with sensitive values are not shown)"))
 		}
+
 		for j, o := range ph.Objects {
 			leaf, below := "├── ", "│   "
 			if j == len(ph.Objects)-1 {
@@ -205,6 +218,7 @@ func (t clusterTree) draw(styles terminal.Styles) string {
 			}
 		}
 	}
+
 	return b.String()
 }
 

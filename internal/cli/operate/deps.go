@@ -42,6 +42,7 @@ delete it.`,
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "the ClusterPackages")
 	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "show the packages of all namespaces and of the cluster")
 	c.Output.Add(cmd)
+
 	return cmd
 }
 
@@ -73,6 +74,7 @@ func (c *depsCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
+
 	if len(hidden) > 0 {
 		fmt.Fprintf(c.Streams.ErrOut, "note: you may not read %s, so dependencies on them and of them might be missing\n", strings.Join(hidden, " and "))
 	}
@@ -84,8 +86,10 @@ func (c *depsCommand) run(ctx context.Context, n cluster.Name) error {
 			fmt.Fprintln(c.Streams.ErrOut, terminal.Line("No package is installed "+command.Where(cl, c.cluster, c.everywhere)+"."))
 			return nil
 		}
+
 		return c.Output.Write(c.Streams.Out, dependencyReport{Packages: nodes}, func(s terminal.Styles) string { return g.Tree(nodes, s) })
 	}
+
 	root, err := nodeOf(ctx, cl, g, n)
 	if err != nil {
 		return err
@@ -93,6 +97,7 @@ func (c *depsCommand) run(ctx context.Context, n cluster.Name) error {
 	report := dependencyReport{Packages: g.Nodes(func(n *graph.Node) bool { return n == root })}
 	reasons := g.Why(root)
 	report.Why = &reasons
+
 	return c.Output.Write(c.Streams.Out, report, func(s terminal.Styles) string { return g.TreeOf(root, s) + "\n" + reasons.Text(s) })
 }
 

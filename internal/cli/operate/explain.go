@@ -30,6 +30,7 @@ not read. For a package in a folder or an image see kubectl package inspect.`,
 		Example: `  kubectl package explain clusterpackage/cert-operator`,
 		Args:    command.Takes("NAME"),
 	}
+
 	c.About(cmd, c.name, c.diagnose)
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "a ClusterPackage")
 	c.Output.Add(cmd)
@@ -54,5 +55,6 @@ func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	c.WarnOfSilence(ctx, cl)
+
 	return c.Output.Write(c.Streams.Out, d, func(styles terminal.Styles) string { return d.Text(target.String(), styles) })
 }

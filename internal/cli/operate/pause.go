@@ -37,6 +37,7 @@ returns when the engine has noticed.
 To stop all writes of the engine, stop the manager: kubectl -n package-operator-system scale
 deployment/lockstep-manager --replicas=0.`,
 	})
+
 	cmd.Flags().StringVarP(&c.message, "message", "m", "", "record why it is paused, for others to read")
 	return cmd
 }
@@ -67,6 +68,7 @@ func (c *pauseCommand) run(ctx context.Context, n cluster.Name) error {
 	if pkg.GetDeletionTimestamp() != nil {
 		return fmt.Errorf("%s is being deleted, which a pause does not stop", target)
 	}
+
 	var message any // null removes the annotation
 	if c.paused {
 		message = c.message
@@ -74,6 +76,7 @@ func (c *pauseCommand) run(ctx context.Context, n cluster.Name) error {
 	if err := desired.MergePatch(ctx, cl, target, pkg, corev1alpha1.PauseMessageAnnotation, message, map[string]any{"paused": c.paused}); err != nil {
 		return err
 	}
+
 	word := "is resumed"
 	if c.paused {
 		word = "is paused"
@@ -87,6 +90,7 @@ func (c *pauseCommand) run(ctx context.Context, n cluster.Name) error {
 			return pauseNoticed(pkg, c.paused), nil
 		})
 	}
+
 	if err != nil {
 		return err
 	}

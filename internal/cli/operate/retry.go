@@ -34,6 +34,7 @@ It needs the rights to delete Jobs and to patch the status of ObjectDeployments.
 		Args: command.Takes("NAME", "[NAME]"),
 	}, c.name, c.run)
 	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until the package is available")
+
 	return cmd
 }
 
@@ -53,6 +54,7 @@ func (c *retryCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
+
 	if pkg.PackageSpec().Paused && pkg.GetDeletionTimestamp() == nil {
 		return fmt.Errorf("%s is paused, so it is not retried. To resume it: kubectl package unpause %s", target, target.Flags())
 	}
@@ -60,6 +62,7 @@ func (c *retryCommand) run(ctx context.Context, n cluster.Name) error {
 	if done.Retry, err = desired.RequestRetry(ctx, cl, target, pkg); err != nil {
 		return err
 	}
+
 	fmt.Fprintln(c.Streams.Out, terminal.Line(target.String()+" is being retried"))
 	if !c.Wait || pkg.GetDeletionTimestamp() != nil {
 		return nil

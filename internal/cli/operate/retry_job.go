@@ -59,6 +59,7 @@ func (c *retryCommand) runJob(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
+
 	r := &rerun{Cluster: cl, kinds: kinds, key: types.NamespacedName{Namespace: cl.Namespace, Name: n.Name}}
 	job, err := r.read(ctx)
 	if err != nil {
@@ -68,11 +69,13 @@ func (c *retryCommand) runJob(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
+
 	if ref := dep.ObjectDeploymentSpec().Template.Spec.TargetRef; ref != nil {
 		if job, err = r.there(ctx, dep, ref); err != nil {
 			return err
 		}
 	}
+
 	if dep.ObjectDeploymentSpec().Paused {
 		return fmt.Errorf("%s: its package %s is paused, so its objects are not created. To resume it: kubectl package unpause", r, dep.GetName())
 	}
@@ -86,6 +89,7 @@ func (c *retryCommand) runJob(ctx context.Context, n cluster.Name) error {
 			return cl.Explain("cannot delete "+r.String(), err)
 		}
 	}
+
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
 	defer cancel()
 	switch err := wait.PollUntilContextCancel(ctx, rerunInterval, true, func(ctx context.Context) (bool, error) { return r.restarted(ctx, dep) }); {
@@ -94,6 +98,7 @@ func (c *retryCommand) runJob(ctx context.Context, n cluster.Name) error {
 	case err != nil:
 		return err
 	}
+
 	fmt.Fprintln(c.Streams.Out, terminal.Line(r.String()+" runs again"))
 	return nil
 }
@@ -127,6 +132,7 @@ func (r *rerun) there(ctx context.Context, dep corev1alpha1.GenericObjectDeploym
 	if err != nil || job == nil {
 		return nil, err
 	}
+
 	if owner := apinames.Default.ControllerOf(job); owner == nil || owner.UID != dep.GetUID() {
 		return nil, fmt.Errorf("%s in the cluster of Secret %s belongs to another owner than %s", r, ref.KubeconfigSecretRef.Name, dep.GetName())
 	}
@@ -142,6 +148,7 @@ func (r *rerun) deployment(ctx context.Context, job *unstructured.Unstructured) 
 			owner = ref.UID
 		}
 	}
+
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		list := scope.NewObjectDeploymentList()
 		namespace := ""
@@ -152,9 +159,11 @@ func (r *rerun) deployment(ctx context.Context, job *unstructured.Unstructured) 
 		if apierrors.IsForbidden(err) && scope == corev1alpha1.ScopeCluster {
 			continue // rights in one namespace do not extend to cluster packages
 		}
+
 		if err != nil {
 			return nil, r.Explain("cannot read deployments", err)
 		}
+
 		for _, dep := range list.GenericObjectDeployments() {
 			at := r.recorded(dep)
 			elsewhere := at >= 0 && (job == nil || inTarget(dep))
@@ -169,12 +178,14 @@ func (r *rerun) deployment(ctx context.Context, job *unstructured.Unstructured) 
 			}
 		}
 	}
+
 	switch {
 	case found != nil:
 		return found, nil
 	case job != nil:
 		return nil, fmt.Errorf("%s does not belong to a package", r)
 	}
+
 	return nil, fmt.Errorf("there is no %s, and no package has a record of it", r)
 }
 
@@ -199,6 +210,7 @@ func (r *rerun) restarted(ctx context.Context, dep corev1alpha1.GenericObjectDep
 	if job != nil {
 		return job.GetUID() != r.before, nil
 	}
+
 	if err := r.Get(ctx, client.ObjectKeyFromObject(dep), dep); err != nil {
 		return false, r.Explain("cannot read the deployment "+dep.GetName(), err)
 	}
@@ -206,6 +218,7 @@ func (r *rerun) restarted(ctx context.Context, dep corev1alpha1.GenericObjectDep
 	if at < 0 {
 		return false, nil
 	}
+
 	record := dep.ObjectDeploymentStatus().Jobs[at]
 	if record.UID != "" && record.UID != r.before {
 		return true, nil // it was deleted again
@@ -219,6 +232,7 @@ func (r *rerun) restarted(ctx context.Context, dep corev1alpha1.GenericObjectDep
 	if err != nil {
 		return false, err
 	}
+
 	err = r.Status().Patch(ctx, dep, client.RawPatch(types.JSONPatchType, patch))
 	if apierrors.IsInvalid(err) || apierrors.IsConflict(err) {
 		return false, nil // it has changed, so read it again

@@ -55,6 +55,7 @@ kubectl wait --for=condition=Ready package/NAME waits until its newest version i
 	}, command.PackageName, c.run)
 	cmd.Flags().BoolVar(&c.objects, "objects", false, "add the objects, and the health of each")
 	c.Output.Add(cmd)
+
 	return cmd
 }
 
@@ -75,6 +76,7 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 			return err
 		}
 	}
+
 	return c.Output.Write(c.Streams.Out, report, func(styles terminal.Styles) string {
 		return report.text(progress.ScreenOptions{Now: time.Now(), Styles: styles})
 	})
@@ -92,6 +94,7 @@ func ofRevisionInCharge(ctx context.Context, cl *cluster.Cluster, n cluster.Name
 	if err != nil {
 		return
 	}
+
 	set := r.Current()
 	if set == nil || objectsets.Waiting(set) {
 		report.Images, report.OmittedImages = nil, 0
@@ -101,10 +104,12 @@ func ofRevisionInCharge(ctx context.Context, cl *cluster.Cluster, n cluster.Name
 	if err != nil || sealed {
 		return
 	}
+
 	var values []map[string]any
 	for _, o := range all {
 		values = append(values, o.Value)
 	}
+
 	images, omitted := loader.ImagesOf(values)
 	report.Images, report.OmittedImages = images, int32(omitted) //nolint:gosec // bounded by limits
 }

@@ -59,6 +59,7 @@ image. An identity needs a --trusted-root. Exits with 1 without a good signature
 			return c.run(cmd.Context(), args[0])
 		},
 	}
+
 	flags := cmd.Flags()
 	flags.StringArrayVar(&c.keys, "key", nil, "verify with the public key in this PEM `file`; repeatable, one of them suffices")
 	flags.StringVar(&c.identity.Subject, "certificate-identity", "", "require this `subject` of the certificate")
@@ -71,6 +72,7 @@ image. An identity needs a --trusted-root. Exits with 1 without a good signature
 	c.registry.Add(cmd)
 	c.Connects(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
+
 	return cmd
 }
 
@@ -94,6 +96,7 @@ func (c *verifyCommand) run(ctx context.Context, ref string) error {
 	} else {
 		decisions, keys, err = c.policies(ctx, ref)
 	}
+
 	if err != nil {
 		return err
 	}
@@ -102,6 +105,7 @@ func (c *verifyCommand) run(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
+
 	puller = puller.With(registry.Access{Keychain: keys})
 	digest, err := puller.Resolve(ctx, pull)
 	if err != nil {
@@ -119,6 +123,7 @@ func (c *verifyCommand) run(ctx context.Context, ref string) error {
 		verified.Policy = d.Policy
 		lines = append(lines, "  "+terminal.Line(verified.String())+"\n")
 	}
+
 	fmt.Fprintf(c.Streams.Out, "Verified %s\n  digest  %s\n%s", terminal.Line(ref), digest, strings.Join(lines, ""))
 	return nil
 }
@@ -136,9 +141,11 @@ func (c *verifyCommand) policies(ctx context.Context, ref string) (decisions []i
 	if err == nil && images.Unread != nil {
 		err = cl.Explain("read ImageConfigs and their keys", images.Unread)
 	}
+
 	if err != nil {
 		return nil, nil, err
 	}
+
 	for _, purpose := range purposes {
 		decision, own, _, err := images.Decide(ctx, ref, purpose)
 		if err != nil {
@@ -152,6 +159,7 @@ func (c *verifyCommand) policies(ctx context.Context, ref string) (decisions []i
 			decisions = append(decisions, decision)
 		}
 	}
+
 	if len(decisions) == 0 {
 		err = fmt.Errorf("no ImageConfig of the cluster verifies %s: create one, or name the public key with --key FILE", ref)
 	}
@@ -168,6 +176,7 @@ func (c *verifyCommand) verification() (*imagepolicy.Verification, error) {
 		}
 		v.Authorities = append(v.Authorities, imagepolicy.Key(file, text, time.Time{}, time.Time{}))
 	}
+
 	if c.keyless() {
 		text, err := os.ReadFile(c.root)
 		if err != nil {
@@ -175,5 +184,6 @@ func (c *verifyCommand) verification() (*imagepolicy.Verification, error) {
 		}
 		v.Authorities = append(v.Authorities, imagepolicy.Keyless(c.root, []imagepolicy.Identity{c.identity}, text, c.noLog))
 	}
+
 	return v, nil
 }

@@ -72,9 +72,11 @@ func (f *Flags) Print(w io.Writer, value any) error {
 	case !isList:
 		return fmt.Errorf("this result cannot be printed as %s", f.format)
 	}
+
 	for _, name := range list.names() {
 		fmt.Fprintln(w, terminal.Line(name))
 	}
+
 	return nil
 }
 

@@ -46,6 +46,7 @@ func (c *Planner) planAll(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+
 	packages, hidden, err := cl.Packages(ctx)
 	if err != nil {
 		return cl.Explain("cannot read the packages", err)
@@ -53,6 +54,7 @@ func (c *Planner) planAll(cmd *cobra.Command) error {
 	if len(hidden) > 0 {
 		return fmt.Errorf("you may not read %s, so they are not planned", strings.Join(hidden, ", "))
 	}
+
 	if c.shared, err = share(ctx, cl, packages); err != nil {
 		return cl.Explain("cannot plan", err)
 	}
@@ -64,6 +66,7 @@ func (c *Planner) planAll(cmd *cobra.Command) error {
 		}
 		all.add(pkg, plan, err)
 	}
+
 	if err := c.Output.Write(c.Streams.Out, all, all.text); err != nil {
 		return err
 	}
@@ -86,6 +89,7 @@ func (c *Planner) planInstalled(ctx context.Context, cl *cluster.Cluster, pkg co
 	if err != nil {
 		return nil, err
 	}
+
 	return planned.plan(ctx, &at)
 }
 
@@ -96,6 +100,7 @@ func (p *plans) add(pkg corev1alpha1.GenericPackage, plan *dryrun.Plan, err erro
 		p.Summary.Failed++
 		return
 	}
+
 	p.Plans = append(p.Plans, plan)
 	switch plan.Outcome {
 	case dryrun.OutcomeRefused:
@@ -117,12 +122,14 @@ func (p *plans) text(styles terminal.Styles) string {
 		t.Line(styles.Bad("✗") + " " + terminal.Line(strings.TrimSpace(strings.ToLower(f.Kind)+" "+strings.TrimPrefix(f.Namespace+"/"+f.Name, "/"))))
 		t.Line("    " + terminal.Line(strings.Join(strings.Fields(f.Message), " ")))
 	}
+
 	for _, plan := range p.Plans {
 		if plan.Outcome != dryrun.OutcomeNothing {
 			t.Line("")
 			t.Out.WriteString(Text(plan, styles))
 		}
 	}
+
 	return t.Out.String()
 }
 

@@ -34,6 +34,7 @@ func share(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha1.Gen
 	if s.at, err = dryrun.Connect(cl.Config, s.client); err != nil {
 		return nil, err
 	}
+
 	if s.images, err = desired.ReadImages(ctx, cl, corev1alpha1.DefaultNamespace); err != nil {
 		return nil, err
 	}
@@ -48,6 +49,7 @@ func (p *Planned) connect(ctx context.Context, cl *cluster.Cluster, namespace st
 	} else if p.Client, err = cl.AnyKind(); err != nil {
 		return err
 	}
+
 	p.there = p.Client
 	if p.Remote, err = cl.Remote(ctx, namespace, ref); err != nil || p.Remote == nil {
 		return err

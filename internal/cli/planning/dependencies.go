@@ -33,13 +33,16 @@ func (p *Planned) depend(ctx context.Context, cl *cluster.Cluster, plan *dryrun.
 	if err != nil {
 		return err
 	}
+
 	for _, what := range resolution.Hidden {
 		plan.Warnings = append(plan.Warnings, "you may not read "+what+", so the plan for dependencies might be wrong")
 	}
+
 	root := resolver.Root{
 		Instance: snapshot.InstanceOf(p.Pkg), Package: p.Loaded.CatalogName, Version: p.Loaded.Manifest.Spec.Version,
 		Dependencies: required, Unique: p.Loaded.UniqueInScope, UserManaged: desired.UserManages(spec),
 	}
+
 	if p.chosen != nil {
 		root.Package, root.Version = p.ref, p.chosen.Version
 	}
@@ -47,6 +50,7 @@ func (p *Planned) depend(ctx context.Context, cl *cluster.Cluster, plan *dryrun.
 	if err != nil {
 		return err
 	}
+
 	plan.Depend(dependenciesOf(solution), installationsOf(solution))
 	return nil
 }
@@ -59,12 +63,14 @@ func dependenciesOf(solution resolver.Plan) []dryrun.Dependency {
 				Name: o.Dependency.Name, Optional: o.Dependency.Optional, Satisfied: o.Satisfied, Failed: o.Failed,
 				Reason: o.Reason, Message: o.Message, Version: o.Version,
 			}
+
 			if o.Satisfier != nil {
 				d.By = o.Satisfier.String()
 			}
 			found = append(found, d)
 		}
 	}
+
 	return found
 }
 
@@ -83,6 +89,7 @@ func installationsOf(solution resolver.Plan) []dryrun.Installation {
 		}
 		found = append(found, i)
 	}
+
 	return found
 }
 
@@ -104,9 +111,11 @@ func (t *Printer) dependencies(p *dryrun.Plan) {
 		}
 		rows = append(rows, []string{"    " + mark + " " + terminal.Line(d.Name), terminal.Line(d.By), terminal.Line(d.Version), terminal.Line(cmp.Or(d.Message, d.Reason))})
 	}
+
 	for _, line := range terminal.Table(rows) {
 		t.Line(line)
 	}
+
 	for _, i := range p.Installations {
 		what := t.Styles.Good("+") + " " + terminal.Line(i.Object+"  "+i.Package+" "+i.Version)
 		if i.From != "" {
@@ -117,5 +126,6 @@ func (t *Printer) dependencies(p *dryrun.Plan) {
 			t.Line("        " + t.Styles.Faint("needed by "+terminal.Line(because)))
 		}
 	}
+
 	t.Line("")
 }

@@ -32,9 +32,11 @@ import (
 // Planned is a changed package, rendered for the cluster.
 type Planned struct {
 	Target progress.Target
+
 	// Pkg is the Package after the change. Before is the current one; nil if there is none.
 	Pkg, Before corev1alpha1.GenericPackage
 	digest      string
+
 	// folder of the package; empty for an image.
 	folder string
 	// chosen is the version of the package ref that packageRef leads to; nil without packageRef.
@@ -42,6 +44,7 @@ type Planned struct {
 	ref      string
 	Loaded   *loader.Package
 	warnings []string
+
 	// otherScope means that a ClusterPackage was found for a name that would mean a Package.
 	otherScope bool
 	// values replace the object that install would keep them in; nil for none.
@@ -50,6 +53,7 @@ type Planned struct {
 	// cluster. remote means that the clusters differ.
 	Client, there client.Client
 	Remote        *cluster.Remote
+
 	// resolution is nil until the installed packages are read.
 	resolution *desired.Resolution
 	// images are the cluster's policies for images.
@@ -64,6 +68,7 @@ func (p *Planned) Request() dryrun.Request {
 		Scope: p.Target.Scope, Namespace: p.Target.Namespace, Name: p.Target.Name,
 		Template: p.Loaded.Template(), Labels: p.Loaded.Labels, ManagerNamespace: corev1alpha1.DefaultNamespace,
 	}
+
 	r.Template.TargetRef = p.Pkg.PackageSpec().TargetRef
 	r.Template.ServiceAccountName = p.Pkg.PackageSpec().ServiceAccountName
 	r.KeepAccount = r.Template.ServiceAccountName == "" && p.Before != nil && p.Before.PackageSpec().ServiceAccountName == ""
@@ -72,6 +77,7 @@ func (p *Planned) Request() dryrun.Request {
 	if p.Loaded.Sensitive != nil {
 		r.Sensitive = p.Loaded.HoldsSensitive
 	}
+
 	return r
 }
 
@@ -84,6 +90,7 @@ func (p *Planned) Complete(plan *dryrun.Plan) {
 	if p.chosen != nil {
 		plan.To.Version = p.chosen.Version
 	}
+
 	plan.Warnings = append(plan.Warnings, p.warnings...)
 	if asks := describe.AsksOf(p.Loaded.Manifest); asks != nil {
 		plan.Warnings = append(plan.Warnings, asks.String())
@@ -91,6 +98,7 @@ func (p *Planned) Complete(plan *dryrun.Plan) {
 	for _, w := range p.Loaded.Warnings {
 		plan.Warnings = append(plan.Warnings, w.String())
 	}
+
 	if p.Before == nil {
 		return
 	}
@@ -98,6 +106,7 @@ func (p *Planned) Complete(plan *dryrun.Plan) {
 	if r := p.Before.PackageStatus().Resolved; r != nil {
 		plan.From.Digest, plan.From.Package, plan.From.Version = r.Digest, r.PackageName, r.Version
 	}
+
 	if p.Before.PackageSpec().Paused {
 		plan.Warnings = append(plan.Warnings, "the package is paused: the plan waits until spec.paused is false")
 	}
@@ -117,11 +126,13 @@ func (c *Planner) Load(ctx context.Context, cl *cluster.Cluster, want Wanted) (*
 			return p, err
 		}
 	}
+
 	if want.Name.Name == "" {
 		if want.Name.Name, err = nameOf(want, files); err != nil {
 			return p, err
 		}
 	}
+
 	if err := c.find(ctx, cl, want, p); err != nil {
 		return p, err
 	}
@@ -131,6 +142,7 @@ func (c *Planner) Load(ctx context.Context, cl *cluster.Cluster, want Wanted) (*
 	if err := p.connect(ctx, cl, p.Target.Namespace, p.Pkg.PackageSpec().TargetRef); err != nil {
 		return p, err
 	}
+
 	if err := p.readImages(ctx, cl); err != nil {
 		return p, err
 	}
@@ -142,6 +154,7 @@ func (c *Planner) Load(ctx context.Context, cl *cluster.Cluster, want Wanted) (*
 			return p, err
 		}
 	}
+
 	if err := content.CheckScope(cmp.Or(p.folder, p.Pkg.PackageSpec().Image, p.ref), files, p.Pkg.PackageSpec().Component, p.Target.Scope); err != nil && p.Before == nil {
 		return p, err
 	}
@@ -149,12 +162,14 @@ func (c *Planner) Load(ctx context.Context, cl *cluster.Cluster, want Wanted) (*
 	if err != nil {
 		return p, err
 	}
+
 	if p.chosen != nil {
 		opts.Package.Image = p.chosen.Image
 	}
 	if p.Loaded, err = loader.Load(ctx, files, opts); err != nil {
 		return p, err
 	}
+
 	return p, loader.CheckTarget(p.Pkg.PackageSpec().TargetRef, p.Loaded.Dependencies)
 }
 
@@ -169,6 +184,7 @@ func nameOf(want Wanted, files loader.Files) (string, error) {
 		}
 		return content.BaseName(ref), nil
 	}
+
 	result, problems := manifest.Read(files, "")
 	if result == nil {
 		return "", problems.Err()
@@ -182,6 +198,7 @@ func (c *Planner) find(ctx context.Context, cl *cluster.Cluster, want Wanted, p 
 		p.Target, p.Before, err = cl.Find(ctx, want.Name)
 		return err
 	}
+
 	p.Target = cl.Target(cmp.Or(want.Name.Scope, corev1alpha1.ScopeNamespaced), want.Name.Name)
 	target, pkg, err := cl.Find(ctx, want.Name)
 	switch {
@@ -192,6 +209,7 @@ func (c *Planner) find(ctx context.Context, cl *cluster.Cluster, want Wanted, p 
 			p.warnings = append(p.warnings, fmt.Sprintf(
 				"%s was planned, because there is no package of that name in namespace %s; install it as %s", target, cl.Namespace, target.Arg()))
 		}
+
 		return nil
 	case errors.As(err, new(cluster.NotFoundError)):
 		return nil
@@ -201,6 +219,7 @@ func (c *Planner) find(ctx context.Context, cl *cluster.Cluster, want Wanted, p 
 			return nil
 		}
 	}
+
 	return err
 }
 
@@ -217,6 +236,7 @@ func (c *Planner) change(want Wanted, p *Planned) error {
 		p.Pkg.SetName(p.Target.Name)
 		p.Pkg.PackageSpec().TargetRef = want.target
 	}
+
 	spec := p.Pkg.PackageSpec()
 	switch {
 	case want.ref != nil:
@@ -230,6 +250,7 @@ func (c *Planner) change(want Wanted, p *Planned) error {
 	case want.moves:
 		spec.PackageRef = c.choice.Over(spec.PackageRef)
 	}
+
 	if c.Spec.Given("component") {
 		spec.Component = c.Spec.Component
 	}
@@ -241,6 +262,7 @@ func (c *Planner) change(want Wanted, p *Planned) error {
 			return err
 		}
 	}
+
 	values, err := c.values.Read(c.Streams.In)
 	if err != nil {
 		return err
@@ -248,6 +270,7 @@ func (c *Planner) change(want Wanted, p *Planned) error {
 	if p.values = values; values != nil {
 		spec.ConfigFrom = desired.WithValues(spec.ConfigFrom, values.Source(p.Target))
 	}
+
 	raw, err := content.ReadConfig(c.Spec.Config, c.Streams.In)
 	if err != nil {
 		return err
@@ -255,6 +278,7 @@ func (c *Planner) change(want Wanted, p *Planned) error {
 	if raw != nil {
 		spec.Config = &runtime.RawExtension{Raw: raw}
 	}
+
 	return nil
 }
 
@@ -269,6 +293,7 @@ func chooseVersion(ctx context.Context, cl *cluster.Cluster, p *Planned) error {
 	if err != nil {
 		return err
 	}
+
 	p.warnings = append(p.warnings, choose.Warnings...)
 	request := choose.RequestFor(ctx, p.Before, ref, name)
 	found, err := choose.MustChoose(ctx, name, request)
@@ -289,6 +314,7 @@ func chooseVersion(ctx context.Context, cl *cluster.Cluster, p *Planned) error {
 			p.warnings = append(p.warnings, why)
 		}
 	}
+
 	p.chosen, p.ref = &found.Version().Version, name
 	return nil
 }
@@ -312,6 +338,7 @@ func (c *Planner) content(ctx context.Context, p *Planned) (files loader.Files, 
 	} else if files, err = c.pull(ctx, p); err != nil {
 		return nil, err
 	}
+
 	if p.chosen != nil && !loader.HasManifest(files) {
 		return loader.Plain(p.ref, files, loader.Declared{Dependencies: p.chosen.Dependencies, UniqueInScope: p.chosen.UniqueInScope})
 	}
@@ -336,6 +363,7 @@ func (c *Planner) pull(ctx context.Context, p *Planned) (loader.Files, error) {
 	if err != nil {
 		return nil, withMissing(err, missing)
 	}
+
 	p.warnings = append(p.warnings, trusted.Warnings...)
 	image, err := c.Source.Registry.PullFrom(ctx, "", trusted.Ref, trusted.Keys)
 	if err == nil && p.chosen != nil && len(image.Files) == 0 {
@@ -344,9 +372,11 @@ func (c *Planner) pull(ctx context.Context, p *Planned) (loader.Files, error) {
 	if err != nil {
 		return nil, withMissing(err, missing)
 	}
+
 	for _, problem := range missing {
 		p.warnings = append(p.warnings, "spec.imagePullSecrets: "+problem)
 	}
+
 	p.digest = image.Digest
 	return image.Files, nil
 }
@@ -382,18 +412,21 @@ func (p *Planned) loaderOptions(ctx context.Context, cl *cluster.Cluster) (loade
 	if err != nil {
 		return loader.Options{}, err
 	}
+
 	opts := sources.Options(pkg, values)
 	opts.Environment, opts.Package.Image, opts.ResolvesDependencies = env, cmp.Or(spec.Image, loader.StaticImage), true
 	opts.Namespaced = func(gk schema.GroupKind) (namespaced, known bool) {
 		m, err := p.there.RESTMapper().RESTMapping(gk)
 		return err == nil && m.Scope.Name() == meta.RESTScopeNameNamespace, err == nil
 	}
+
 	opts.ImageOverride, opts.Rewrite = p.images.Rewrite, p.images.RewriteInObject
 	if p.shared != nil {
 		opts.Others = othersIn(p.shared.packages, pkg)
 		return opts, nil
 	}
 	opts.Others, err = others(ctx, cl, pkg)
+
 	return opts, err
 }
 

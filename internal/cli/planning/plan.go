@@ -36,6 +36,7 @@ type Planner struct {
 	exitCode bool
 	all      bool
 	revision int64
+
 	// shared is used to load several packages; nil for one.
 	shared *shared
 }
@@ -69,6 +70,7 @@ Probes count as successful. Values of Secrets are hidden. More: docs/plan.md`,
 		Args:              c.choice.Takes("SOURCE|IMAGE", "[NAME]"),
 		ValidArgsFunction: c.CompleteSource(2),
 	}
+
 	c.complete(cmd, c.plan)
 	ofPackage, takes := cmd.RunE, cmd.Args
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -77,6 +79,7 @@ Probes count as successful. Values of Secrets are hidden. More: docs/plan.md`,
 		}
 		return takes(cmd, args)
 	}
+
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if c.all {
 			return c.planAll(cmd)
@@ -89,6 +92,7 @@ Probes count as successful. Values of Secrets are hidden. More: docs/plan.md`,
 		}
 		return c.planRevision(cmd, args)
 	}
+
 	cmd.Flags().Int64Var(&c.revision, "revision", 0, "plan the activation of the existing revision with this `number`; the only argument is then NAME")
 	cmd.Flags().BoolVar(&c.all, "all", false, "plan all installed packages, and exit with 2 if there are changes")
 	cmd.Flags().BoolVar(&c.exitCode, "exit-code", false, "exit with 2 if there are changes")
@@ -98,6 +102,7 @@ Probes count as successful. Values of Secrets are hidden. More: docs/plan.md`,
 	} {
 		cmd.MarkFlagsMutuallyExclusive("all", one)
 	}
+
 	return cmd
 }
 
@@ -109,6 +114,7 @@ func (c *Planner) complete(cmd *cobra.Command, run func(context.Context, *cluste
 		for _, check := range checks {
 			err = cmp.Or(err, check())
 		}
+
 		if err != nil {
 			return command.UsageError(cmd, err)
 		}
@@ -116,8 +122,10 @@ func (c *Planner) complete(cmd *cobra.Command, run func(context.Context, *cluste
 		if err != nil {
 			return err
 		}
+
 		return run(cmd.Context(), cl, planned)
 	}
+
 	c.Connects(cmd)
 	c.Source.Add(cmd)
 	c.Spec.Add(cmd, cmd.Name())
@@ -134,12 +142,14 @@ type Wanted struct {
 	// ref is set.
 	source string
 	folder bool
+
 	// ref is a package of a repository; nil for none.
 	ref *corev1alpha1.PackageReference
 	// moves means that flags choose another version of the installed package.
 	moves bool
 	// Name is empty for the name of the source.
 	Name cluster.Name
+
 	// target is the cluster of the objects; nil if no flag names one.
 	target *corev1alpha1.TargetReference
 	// Edit changes the spec; it may be nil.
@@ -155,9 +165,11 @@ func (c *Planner) wanted(args []string) (Wanted, error) {
 	if w.target, err = c.target.Reference(""); err != nil {
 		return w, err
 	}
+
 	if w.ref, err = c.choice.ByAPI(args); err != nil {
 		return w, err
 	}
+
 	switch {
 	case w.ref != nil:
 		w.source, w.folder = "", false
@@ -169,6 +181,7 @@ func (c *Planner) wanted(args []string) (Wanted, error) {
 			w.source, w.Name, w.moves = "", installed, c.choice.Given()
 		}
 	}
+
 	if err == nil && w.source != "" {
 		err = c.offered(&w)
 	}
@@ -176,6 +189,7 @@ func (c *Planner) wanted(args []string) (Wanted, error) {
 		return w, err
 	}
 	w.Name, err = w.Name.Scoped("package/"+w.Name.Name, c.Spec.Cluster)
+
 	return w, err
 }
 
@@ -188,8 +202,10 @@ func (c *Planner) offered(w *Wanted) error {
 		if _, err := name.ParseReference(w.source); err != nil && !w.folder {
 			return fmt.Errorf("%q is neither a folder nor an image reference", w.source)
 		}
+
 		return nil
 	}
+
 	if pkg, _ := desired.OfferedArgument(w.source); !desired.IsImage(pkg) && len(validation.IsDNS1123Subdomain(pkg)) > 0 {
 		return fmt.Errorf("%q is neither a folder nor an image reference nor the name of a package", w.source)
 	}
@@ -197,6 +213,7 @@ func (c *Planner) offered(w *Wanted) error {
 	if err == nil && image == nil {
 		w.source, w.ref = "", c.choice.Reference(pkg)
 	}
+
 	return err
 }
 
@@ -228,6 +245,7 @@ func (p *Planned) plan(ctx context.Context, cl *cluster.Cluster) (*dryrun.Plan, 
 		return nil, err
 	}
 	p.Complete(plan)
+
 	return plan, p.depend(ctx, cl, plan)
 }
 

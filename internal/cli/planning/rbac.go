@@ -56,6 +56,7 @@ grant. More: docs/administrate/accounts.md`,
 		Args:              command.Takes("SOURCE|IMAGE", "[NAME]"),
 		ValidArgsFunction: c.CompleteSource(2),
 	}
+
 	c.complete(cmd, c.print, command.Positive("from", &c.from))
 	cmd.Flags().StringVar(&c.account, "account", "", "bind the roles to this `ServiceAccount` (default: the package's)")
 	cmd.Flags().Int64Var(&c.from, "from", 0, "include the rights to go back to this archived `revision`")
@@ -74,6 +75,7 @@ func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *P
 	if request.Objects, err = planned.objects(); err != nil {
 		return err
 	}
+
 	revisions, err := c.revisions(ctx, cl, planned)
 	if err != nil {
 		return err
@@ -87,9 +89,11 @@ func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *P
 		request.Objects = append(request.Objects, stored...)
 		accounts = append(accounts, set.ObjectSetSpec().ServiceAccountName)
 	}
+
 	for _, u := range request.Objects {
 		request.Released[u] = u.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep
 	}
+
 	if err := planned.served(ctx, &request); err != nil {
 		return cl.Explain("cannot determine the rights that "+planned.Target.String()+" needs", err)
 	}
@@ -97,6 +101,7 @@ func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *P
 	for _, w := range planned.Loaded.Warnings {
 		planned.warnings = append(planned.warnings, w.String())
 	}
+
 	roles := permissions.Roles(scopes, planned.rolesName(), planned.subjects(accounts))
 	readers, err := planned.readers(ctx, request)
 	if err != nil {
@@ -109,9 +114,11 @@ func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *P
 	case accounts[0] == "":
 		warnings = append(warnings, "the package has no service account: name one with --account, and with --service-account for the installation")
 	}
+
 	for _, warning := range append(planned.warnings, warnings...) {
 		fmt.Fprintln(c.Streams.ErrOut, "Warning: "+terminal.Line(warning))
 	}
+
 	out := &c.Output
 	if !out.Wanted() {
 		out = output.YAML()
@@ -139,15 +146,18 @@ func (p *Planned) readers(ctx context.Context, r permissions.Request) (roles []a
 		}
 		return nil, err
 	}
+
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, manager); err != nil {
 		return nil, err
 	}
+
 	for _, resource := range permissions.Unread(r, manager.Rules) {
 		role := rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{permissions.Reads(resource)}}
 		role.APIVersion, role.Kind = rbacv1.SchemeGroupVersion.String(), "ClusterRole"
 		role.Name, role.Labels = managerReadsResource+resource.String(), map[string]string{aggregateToManager: "true"}
 		roles = append(roles, role)
 	}
+
 	return roles, nil
 }
 
@@ -180,6 +190,7 @@ func (c *rbacCommand) revisions(ctx context.Context, cl *cluster.Cluster, p *Pla
 		}
 		return nil, nil
 	}
+
 	rollout, err := cl.Rollout(ctx, cluster.Name{Scope: p.Target.Scope, Name: p.Target.Name})
 	if err != nil {
 		if c.from == 0 && p.Before.PackageStatus().Revision == 0 {
@@ -187,11 +198,13 @@ func (c *rbacCommand) revisions(ctx context.Context, cl *cluster.Cluster, p *Pla
 		}
 		return nil, err
 	}
+
 	if c.from > 0 {
 		if _, err := rollout.Revision(c.from); err != nil {
 			return nil, err
 		}
 	}
+
 	return slices.DeleteFunc(rollout.Sets, func(set corev1alpha1.GenericObjectSet) bool {
 		return set.ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived && set.ObjectSetSpec().Revision != c.from
 	}), nil
@@ -210,6 +223,7 @@ func (c *rbacCommand) stored(ctx context.Context, cl *cluster.Cluster, set corev
 	for _, o := range stored {
 		all = append(all, &unstructured.Unstructured{Object: o.Value})
 	}
+
 	return all, nil
 }
 
@@ -228,8 +242,10 @@ func (p *Planned) served(ctx context.Context, r *permissions.Request) error {
 			return err
 		}
 		r.Kinds[kind] = permissions.Kind{Resource: mapping.Resource.Resource, Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
+
 		return nil
 	}
+
 	for _, u := range r.Objects {
 		if err := look(u.GroupVersionKind().GroupKind()); err != nil {
 			return err
@@ -238,6 +254,7 @@ func (p *Planned) served(ctx context.Context, r *permissions.Request) error {
 		if !is {
 			continue
 		}
+
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(schema.GroupVersionKind{Group: u.GroupVersionKind().Group, Version: u.GroupVersionKind().Version, Kind: policy.Kind})
 		err := p.Client.Get(ctx, client.ObjectKey{Name: policy.Name}, live)
@@ -247,15 +264,18 @@ func (p *Planned) served(ctx context.Context, r *permissions.Request) error {
 		if err != nil {
 			return err
 		}
+
 		if kind, has := permissions.ParameterOf(live); has {
 			r.Parameters[policy] = kind
 		}
 	}
+
 	for _, kind := range r.Parameters {
 		if err := look(kind); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 

@@ -29,6 +29,7 @@ func OfRevision(ctx context.Context, cl *cluster.Cluster, rollout *cluster.Rollo
 	if r.Template, err = dryrun.TemplateOf(ctx, at.Reader, scope, set); err != nil {
 		return nil, err
 	}
+
 	plan, err := dryrun.Make(ctx, at, r)
 	if err != nil {
 		return nil, err
@@ -37,6 +38,7 @@ func OfRevision(ctx context.Context, cl *cluster.Cluster, rollout *cluster.Rollo
 	if current := rollout.Current(); current != nil {
 		plan.From = &dryrun.Release{Revision: current.ObjectSetSpec().Revision, Image: current.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation]}
 	}
+
 	if rollout.Package == nil {
 		plan.Kind = scope.Kind("ObjectDeployment")
 	}
@@ -52,6 +54,7 @@ func (c *Planner) planRevision(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return command.UsageError(cmd, err)
 	}
+
 	ctx := cmd.Context()
 	cl, r, err := c.Rollout(ctx, n)
 	if err != nil {
@@ -61,6 +64,7 @@ func (c *Planner) planRevision(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+
 	plan, err := OfRevision(ctx, cl, r, set, set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation])
 	if err != nil {
 		return cl.Explain(fmt.Sprintf("cannot plan revision %d of %s", c.revision, r), err)

@@ -24,6 +24,7 @@ func Text(p *dryrun.Plan, styles terminal.Styles) string {
 	for i := range p.Phases {
 		t.phase(&p.Phases[i])
 	}
+
 	if len(p.Cleanup) > 0 {
 		if !p.Deletes {
 			t.Line("")
@@ -33,6 +34,7 @@ func Text(p *dryrun.Plan, styles terminal.Styles) string {
 			t.change(&p.Cleanup[i], true)
 		}
 	}
+
 	t.Section("Data that might be lost", styles.Bad, LossRows(p.Losses))
 	t.Section("Resources that might hang", styles.Busy, LossRows(p.Stranded))
 	t.Section("Rights gained", styles.Busy, powerRows(p.Powers))
@@ -40,6 +42,7 @@ func Text(p *dryrun.Plan, styles terminal.Styles) string {
 	for _, w := range p.Warnings {
 		t.Line(styles.Busy("warning") + ": " + terminal.Line(w))
 	}
+
 	t.Line("")
 	t.Line(t.outcome(p))
 	return t.Out.String()
@@ -63,12 +66,14 @@ func (t *Printer) head(p *dryrun.Plan) {
 	if p.Deletes {
 		what = "to be deleted"
 	}
+
 	if p.From != nil {
 		what = fmt.Sprintf("revision %d → %d", p.From.Revision, p.Revision)
 		if p.From.Revision == p.Revision {
 			what = fmt.Sprintf("revision %d, unchanged", p.Revision)
 		}
 	}
+
 	t.Line(t.Styles.Strong(terminal.Line(name)) + "  " + what)
 	from := dryrun.Release{}
 	if p.From != nil {
@@ -87,9 +92,11 @@ func (t *Printer) head(p *dryrun.Plan) {
 			rows = append(rows, []string{"  " + row[0], was + " → " + is})
 		}
 	}
+
 	for _, line := range terminal.Table(rows) {
 		t.Line(line)
 	}
+
 	t.Line("")
 }
 
@@ -104,6 +111,7 @@ func (t *Printer) phase(ph *dryrun.Phase) {
 			changes = append(changes, &ph.Changes[i])
 		}
 	}
+
 	if n := len(ph.Changes) - len(changes); n > 0 {
 		rest = append(rest, fmt.Sprintf("%d relabelled", n))
 	}
@@ -114,6 +122,7 @@ func (t *Printer) phase(ph *dryrun.Phase) {
 	if len(changes) > 0 {
 		mark = t.Styles.Strong("▸")
 	}
+
 	text := mark + " " + t.Styles.Strong(terminal.Line(ph.Name)) + "  " + t.Styles.Faint(strings.Join(rest, ", "))
 	if !ph.Reached {
 		text += "  " + t.Styles.Bad("not reached")
@@ -122,6 +131,7 @@ func (t *Printer) phase(ph *dryrun.Phase) {
 	for _, c := range changes {
 		t.change(c, ph.Reached)
 	}
+
 	for _, name := range ph.Completed {
 		t.Line("    " + t.Styles.Faint("  "+terminal.Line(name)+"  completed earlier, does not run again"))
 	}
@@ -159,6 +169,7 @@ func (t *Printer) change(c *dryrun.Change, inPhase bool) {
 	if c.Action == dryrun.ActionRelease && c.Message != "" {
 		word = "released instead of deleted: " + c.Message
 	}
+
 	line := "    " + t.paint(c.Action, as.mark) + " " + terminal.Line(c.Object())
 	if word != "" {
 		line += "  " + terminal.Line(word)
@@ -166,10 +177,12 @@ func (t *Printer) change(c *dryrun.Change, inPhase bool) {
 	if inPhase && !c.Reached && c.Action != dryrun.ActionRefuse {
 		line += "  " + t.Styles.Faint("not reached")
 	}
+
 	t.Line(line)
 	for _, text := range t.fields(c.Fields) {
 		t.Line("        " + text)
 	}
+
 	if c.Class != "" {
 		t.Line("        " + t.Styles.Faint("the changes of the agent of class "+terminal.Line(c.Class)+" in it cannot be predicted"))
 	}
@@ -192,17 +205,20 @@ func (t *Printer) fields(fields []dryrun.Field) (lines []string) {
 		case texts[i] != nil:
 			values = ""
 		}
+
 		rows[i] = []string{mark + " " + terminal.Line(f.Path), values}
 		if len(f.Managers) > 0 {
 			rows[i] = append(rows[i], t.Styles.Faint("set by "+terminal.Line(strings.Join(f.Managers, ", "))))
 		}
 	}
+
 	for i, line := range terminal.Table(rows) {
 		lines = append(lines, strings.TrimRight(line, " "))
 		for _, text := range texts[i] {
 			lines = append(lines, "    "+text)
 		}
 	}
+
 	return lines
 }
 
@@ -238,12 +254,14 @@ func powerRows(powers []dryrun.PrivilegeGain) [][]string {
 		if p.Namespace != "" {
 			where = "in " + p.Namespace
 		}
+
 		by := "by " + p.Role
 		if p.Binding != "" {
 			by += ", " + p.Binding
 		}
 		rows[i] = []string{terminal.Line(who), terminal.Line(strings.Join(p.Verbs, ",") + " " + powerOn(p)), where, terminal.Line(by)}
 	}
+
 	return rows
 }
 
@@ -263,6 +281,7 @@ func (t *Printer) Refusals(all []dryrun.Refusal) {
 	}
 	t.Line("")
 	t.Line(t.Styles.Strong("The engine would stop at"))
+
 	for _, group := range groupRefusals(all) {
 		r := group.first
 		where := "no object would be written"
@@ -274,6 +293,7 @@ func (t *Printer) Refusals(all []dryrun.Refusal) {
 		if remedy := refusals.Remedy(r.Key(), r.Message); remedy != "" && len(r.Fields) == 0 {
 			t.Line("        " + terminal.Line(remedy))
 		}
+
 		if len(r.Fields) > 0 {
 			t.Line("        " + terminal.Line("immutable: "+strings.Join(r.Fields, ", ")+". "+apinames.Default.KeepField(r.Key())))
 		}
@@ -303,8 +323,10 @@ func groupRefusals(refusals []dryrun.Refusal) []refusalGroup {
 			found = append(found, refusalGroup{one, r})
 			continue
 		}
+
 		found[at].Objects = append(found[at].Objects, name)
 	}
+
 	return found
 }
 

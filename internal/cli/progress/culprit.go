@@ -81,6 +81,7 @@ func CauseOf(s State) Cause {
 	case !s.Observed:
 		return Cause{Text: "no manager has noticed it", Remedy: managerRunning}
 	}
+
 	return s.rollingOut()
 }
 
@@ -125,6 +126,7 @@ func (s State) invalid() Cause {
 	}
 	c = ending(c)
 	c.Remedy = strings.TrimSpace(c.Remedy + " A change of the spec is tried at once; otherwise: " + again)
+
 	return c
 }
 
@@ -139,6 +141,7 @@ func (s State) notPulled() Cause {
 	}
 	c.Text = strings.TrimSuffix(c.Text, ".")
 	c.Remedy += "Once that is fixed, it is retried automatically; to retry at once: kubectl package retry " + s.Target.Flags()
+
 	return c
 }
 
@@ -161,12 +164,14 @@ func (s State) rollingOut() Cause {
 			Remedy: "Check the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'",
 		}
 	}
+
 	if ph, ok := s.unfinished(); ok {
 		return Cause{Text: fmt.Sprintf("phase %s is %s, %s objects are ready", ph.Name, ph.Word(), ph.Count())}
 	}
 	if s.Unavailable != "" {
 		return Cause{Text: "it is not available", Details: []string{s.Unavailable}}
 	}
+
 	return Cause{Text: s.unreported()}
 }
 
@@ -195,6 +200,7 @@ func (s State) holding() Cause {
 	if len(s.Blocking) > 0 {
 		return s.blocked("cannot be torn down yet because of")
 	}
+
 	if problem := cmp.Or(s.Stalled, s.Retrying); problem != "" {
 		return ending(Cause{Text: "its objects cannot be removed", Details: []string{oneLine(problem)}})
 	}
@@ -204,6 +210,7 @@ func (s State) holding() Cause {
 	if !s.Observed {
 		return Cause{Text: "no manager has noticed the deletion", Remedy: managerRunning}
 	}
+
 	if ph, ok := s.unfinished(); ok {
 		return Cause{Text: fmt.Sprintf("phase %s is being torn down, %s objects are removed", ph.Name, ph.Count()), Remedy: managerRunning}
 	}
@@ -226,6 +233,7 @@ func (s State) blocked(verb string) Cause {
 	for _, remark := range remarks(s.Blocking, func(b Object) bool { return b.Phase == c.Phase }) {
 		c.Details = append(c.Details, remark.String())
 	}
+
 	c.Text = fmt.Sprintf("phase %s %s", c.Phase, verb)
 	if c.Phase == "" {
 		c.Text = "it " + verb
@@ -233,6 +241,7 @@ func (s State) blocked(verb string) Cause {
 	if len(c.Details) >= corev1alpha1.MaxBlockingObjects { // otherwise each message is listed, and its objects are counted
 		c.Text += ", among others"
 	}
+
 	return c
 }
 

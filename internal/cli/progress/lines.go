@@ -26,6 +26,7 @@ func Lines(before, after State) []string {
 			lines = append(lines, oneLine(fmt.Sprintf(format, args...)))
 		}
 	}
+
 	add(after.Lost != "" && after.Lost != before.Lost, "connection lost, retrying: %s", after.Lost)
 	add(after.Lost == "" && before.Lost != "", "connected again")
 	if after.Gone {
@@ -39,6 +40,7 @@ func Lines(before, after State) []string {
 	if !after.Deleting {
 		lines = append(lines, loadLines(before, after)...)
 	}
+
 	if after.Revision != 0 && after.Revision != before.Revision {
 		total := 0
 		for _, ph := range after.Phases {
@@ -47,6 +49,7 @@ func Lines(before, after State) []string {
 		add(!after.Deleting, "revision %d: %s, %s", after.Revision, terminal.Count(len(after.Phases), "phase"), terminal.Count(total, "object"))
 		before = forget(before)
 	}
+
 	lines = append(lines, phaseLines(before, after)...)
 	add(after.Paused != "" && before.Paused == "", "paused: %s", after.Paused)
 	add(after.Stalled != "" && before.Stalled == "" && after.Invalid == "" && after.PullError == "" && after.Waiting == "" && len(after.Blocking) == 0 && after.Away == "", "stalled: %s", after.Stalled)
@@ -77,12 +80,14 @@ func loadLines(before, after State) []string {
 			lines = append(lines, oneLine(fmt.Sprintf(format, args...)))
 		}
 	}
+
 	add(after.Unresolved != "" && after.Unresolved != before.Unresolved, "no version: %s", firstOf(after.Unresolved))
 	add(after.Chosen != "" && after.Chosen != before.Chosen && after.Unresolved == "", "chosen %s", after.Chosen)
 	known := strings.Split(before.Waiting, "\n")
 	for line := range strings.SplitSeq(after.Waiting, "\n") {
 		add(after.Waiting != "" && !slices.Contains(known, line), "dependency %s", line)
 	}
+
 	add(after.Waiting == "" && before.Waiting != "", "dependencies are ready")
 	problem := fmt.Sprintf("cannot pull %s: %s", after.Image, after.PullError)
 	if after.NotVerified {
@@ -95,6 +100,7 @@ func loadLines(before, after State) []string {
 	for _, line := range after.Ignored {
 		add(fresh, "ignored: %s", line)
 	}
+
 	return lines
 }
 
@@ -114,6 +120,7 @@ func Remember(before, after State) State {
 		after.Revision, after.Phases, after.Blocking = before.Revision, before.Phases, before.Blocking
 		return after
 	}
+
 	// An object that a new revision has not reached is still ready.
 	ready := readyObjects(before.Phases)
 	after.Phases = slices.Clone(after.Phases)
@@ -126,6 +133,7 @@ func Remember(before, after State) State {
 			}
 		}
 	}
+
 	return after
 }
 
@@ -159,16 +167,19 @@ func phaseLines(before, after State) []string {
 	for _, ph := range before.Phases {
 		old[ph.Name] = ph
 	}
+
 	messages := map[phaseObject]string{}
 	for _, b := range before.Blocking {
 		messages[phaseObject{b.Phase, b.Name}] = b.Message
 	}
+
 	var lines []string
 	for _, ph := range after.inOrder() {
 		was := old[ph.Name]
 		for _, name := range newlyReady(was, ph) {
 			lines = append(lines, fmt.Sprintf("phase %s: %s is ready", ph.Name, name))
 		}
+
 		if moved(was, ph) {
 			lines = append(lines, fmt.Sprintf("phase %s: %s, %s", ph.Name, ph.Word(), ph.Count()))
 		}
@@ -179,6 +190,7 @@ func phaseLines(before, after State) []string {
 			lines = append(lines, objects.Truncate("phase "+ph.Name+": "+remark.String()))
 		}
 	}
+
 	return lines
 }
 

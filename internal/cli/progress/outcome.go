@@ -40,6 +40,7 @@ func (j *Install) Assess(s State, now time.Time) Outcome {
 	if s.Unresolved == "" {
 		j.unresolved = time.Time{}
 	}
+
 	switch {
 	case s.Gone:
 		return failed("it was deleted during its rollout")
@@ -64,6 +65,7 @@ func (j *Install) Assess(s State, now time.Time) Outcome {
 	case !s.Observed:
 		return Outcome{Again: UnnoticedAfter}
 	}
+
 	return Outcome{}
 }
 

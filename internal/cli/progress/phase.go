@@ -42,10 +42,12 @@ type Object struct {
 	Group string
 	Phase string
 	State ObjectState
+
 	// Message is the reason why a blocked object is not ready, and More is the number of further
 	// objects with this message.
 	Message string
 	More    int
+
 	// Remedy is the remedy for a refusal, unless Message includes it.
 	Remedy string
 }
@@ -135,6 +137,7 @@ func (s *State) fillObjects(set corev1alpha1.GenericObjectSet, slices map[string
 	for _, c := range set.ObjectSetStatus().ControllerOf {
 		written[objects.Key{Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}] = true
 	}
+
 	namespace := set.ObjectSetSpec().TargetRef.NamespaceOf(s.Target.Namespace)
 	for i, ph := range set.ObjectSetSpec().Phases {
 		if i >= len(s.Phases) || s.Phases[i].Name != terminal.Line(ph.Name) {
@@ -144,6 +147,7 @@ func (s *State) fillObjects(set corev1alpha1.GenericObjectSet, slices map[string
 		for _, name := range ph.Slices {
 			all = append(all[:len(all):len(all)], slices[name]...)
 		}
+
 		for _, raw := range all {
 			var value map[string]any
 			if json.Unmarshal(raw.Object.Raw, &value) != nil {
@@ -162,6 +166,7 @@ func (s *State) fillObjects(set corev1alpha1.GenericObjectSet, slices map[string
 			case written[key]:
 				obj.State = ObjectWritten
 			}
+
 			s.Phases[i].Objects = append(s.Phases[i].Objects, obj)
 		}
 	}

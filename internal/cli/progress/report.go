@@ -42,6 +42,7 @@ type Report struct {
 	Name      string  `json:"name"`
 	Summary   Summary `json:"summary"`
 	Message   string  `json:"message,omitempty"`
+
 	// Remedy is a way to fix it, if the status is enough to know one.
 	Remedy string `json:"remedy,omitempty"`
 	// Current means that the status describes the latest spec.
@@ -49,11 +50,13 @@ type Report struct {
 	// Available means that the package works, in this revision or the previous one.
 	Available bool   `json:"available"`
 	Image     string `json:"image"`
+
 	// PackageRef is set, and Image is empty, if the package is chosen from repositories.
 	PackageRef *corev1alpha1.PackageReference `json:"packageRef,omitempty"`
 	// Repository that offered the last unpacked version, such as PackageRepository/stable.
 	Repository string `json:"repository,omitempty"`
 	Component  string `json:"component,omitempty"`
+
 	// TargetRef is the cluster that holds the objects; absent for the package's own.
 	TargetRef *corev1alpha1.TargetReference `json:"targetRef,omitempty"`
 	// Package, Version and Digest are the last unpacked ones.
@@ -63,9 +66,11 @@ type Report struct {
 	Revision int64                         `json:"revision,omitempty"`
 	Phases   []corev1alpha1.PhaseStatus    `json:"phases,omitempty"`
 	Blocking []corev1alpha1.BlockingObject `json:"blocking,omitempty"`
+
 	// Images that the package's objects name, and the number of omitted ones.
 	Images        []corev1alpha1.PackageImage `json:"images,omitempty"`
 	OmittedImages int32                       `json:"omittedImages,omitempty"`
+
 	// Ignored are the parts of the package that have no effect.
 	Ignored    []string           `json:"ignored,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
@@ -88,11 +93,13 @@ func ReportOf(snap Snapshot) Report {
 		Revision:  rollout.revision, Phases: rollout.phases, Blocking: rollout.blocking, Ignored: s.Ignored,
 		Conditions: ordered(status.Conditions), Created: pkg.GetCreationTimestamp(),
 	}
+
 	if status.Resolved != nil {
 		r.Repository = status.Resolved.Repository
 		r.Package, r.Version, r.Digest = status.Resolved.PackageName, status.Resolved.Version, status.Resolved.Digest
 		r.Images, r.OmittedImages = status.Resolved.Images, status.Resolved.OmittedImages
 	}
+
 	r.Summary, r.away = s.Summary(), s.Away != ""
 	switch r.Summary {
 	case SummaryAvailable:
@@ -101,6 +108,7 @@ func ReportOf(snap Snapshot) Report {
 		c := CauseOf(s)
 		r.Message, r.Remedy = c.body(), c.Remedy
 	}
+
 	return r
 }
 

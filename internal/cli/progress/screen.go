@@ -39,6 +39,7 @@ func Screen(r Report, o ScreenOptions) string {
 	s.ignored()
 	s.images()
 	s.conditions()
+
 	return strings.Join(s.lines, "\n") + "\n"
 }
 
@@ -63,6 +64,7 @@ func (s *screen) head() {
 		s.field("Follows", terminal.Line(Followed(s.PackageRef)))
 		s.field("From", terminal.Line(s.Repository))
 	}
+
 	if ref := s.TargetRef; ref != nil {
 		target := fmt.Sprintf("cluster of the kubeconfig in Secret %s, key %s", ref.KubeconfigSecretRef.Name, ref.KubeconfigSecretRef.KeyOrDefault())
 		if ref.Namespace != "" {
@@ -70,6 +72,7 @@ func (s *screen) head() {
 		}
 		s.field("Target", terminal.Line(target))
 	}
+
 	s.field("Image", terminal.Line(s.Image))
 	s.field("Digest", terminal.Line(s.Digest))
 	if s.Revision > 0 {
@@ -105,6 +108,7 @@ func (s *screen) why() {
 	if len(lines) > 1 && own {
 		lines = lines[1:] // the first one is the summary in other words
 	}
+
 	for _, line := range append(lines, terminal.Line(s.Remedy)) {
 		if line != "" {
 			s.lines = append(s.lines, strings.Repeat(" ", 13)+strings.TrimSpace(line))
@@ -127,6 +131,7 @@ func (s *screen) phases() {
 	for _, p := range phasesOf(s.Phases, s.Summary == SummaryDeleting) {
 		rows = append(rows, []string{"  " + s.mark(p) + " " + p.Name, p.Count(), p.Word()})
 	}
+
 	for i, line := range terminal.Table(rows) {
 		s.lines = append(s.lines, line)
 		s.blocking(s.Phases[i].Name, 6)
@@ -156,6 +161,7 @@ func (s *screen) blocking(phase string, indent int) {
 			notes = append(notes, objects.Message{Object: name, Text: oneLine(terminal.Text(b.Message)), More: int(b.More)})
 		}
 	}
+
 	for _, remark := range objects.GroupMessages(notes) {
 		begin := strings.Repeat(" ", indent)
 		s.remarks++
@@ -171,6 +177,7 @@ func (s *screen) loose() {
 	for _, ph := range s.Phases {
 		known[ph.Name] = true
 	}
+
 	titled := false
 	for _, b := range s.Blocking {
 		if known[b.Phase] {
@@ -183,6 +190,7 @@ func (s *screen) loose() {
 		}
 		s.blocking(b.Phase, 2)
 	}
+
 	if s.remarks >= corev1alpha1.MaxBlockingObjects { // otherwise each message is listed, and its objects are counted
 		s.lines = append(s.lines, s.Styles.Faint(fmt.Sprintf("  Only the first %d blocking objects are listed.", corev1alpha1.MaxBlockingObjects)))
 	}
@@ -207,6 +215,7 @@ func (s *screen) images() {
 	for _, image := range s.Images {
 		rows = append(rows, []string{"  " + terminal.Line(image.Image), terminal.Line(cmp.Or(image.Digest, "no digest")), terminal.Line(image.Name)})
 	}
+
 	s.lines = append(s.lines, terminal.Table(rows)...)
 	if s.OmittedImages > 0 {
 		s.lines = append(s.lines, s.Styles.Faint(fmt.Sprintf("  and %d more", s.OmittedImages)))
@@ -228,6 +237,7 @@ func (s *screen) conditions() {
 		}
 		rows = append(rows, []string{"  " + terminal.Line(c.Type), terminal.Line(string(c.Status)), terminal.Line(c.Reason), age(c.LastTransitionTime, s.Now), message})
 	}
+
 	s.lines = append(s.lines, terminal.Table(rows)...)
 }
 

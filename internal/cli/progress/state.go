@@ -31,15 +31,18 @@ type Snapshot struct {
 // State is the state of a package.
 type State struct {
 	Target Target
+
 	// Gone means that the package does not exist. Deleting means that it has a deletion timestamp.
 	Gone, Deleting bool
 	// Observed means that a manager has reported on the generation. Unnoticed means that it has not
 	// within UnnoticedAfter, which the caller of Of sets.
 	Observed, Unnoticed bool
 	Image               string
+
 	// Unpacked means that the image was pulled. It contains Package, Version and Digest.
 	Unpacked                 bool
 	Package, Version, Digest string
+
 	// Ignored parts of the package.
 	Ignored []string
 	// Chosen is the last version that packageRef led to.
@@ -47,6 +50,7 @@ type State struct {
 	// Messages of conditions that hold. PullError and Invalid exclude each other. Unresolved is the
 	// reason why packageRef does not lead to a version.
 	PullError, Invalid, Paused, Stalled, Unavailable, Unresolved string
+
 	// UnresolvedRemedy is the remedy for Unresolved; empty if Unresolved includes it.
 	UnresolvedRemedy string
 	// RolledBack means that Stalled names the revision that was rolled back, its successor and the
@@ -54,6 +58,7 @@ type State struct {
 	RolledBack bool
 	// Awaiting names the revision that awaits its activation, and how to activate it.
 	Awaiting string
+
 	// NotVerified means that PullError is about an untrusted image, which it names.
 	NotVerified bool
 	// Away is the reason why the cluster of targetRef is not connected, and AwayRemedy is the
@@ -61,10 +66,12 @@ type State struct {
 	Away, AwayRemedy string
 	// Retrying is the API server's answer to a write that the manager retries.
 	Retrying string
+
 	// Waiting lists the awaited dependencies, one per line. Unsatisfied means that waiting alone
 	// does not help.
 	Waiting     string
 	Unsatisfied bool
+
 	// Held is the reason why a deletion has not started: other packages depend on this one.
 	Held string
 	// Retried is the last retry that the manager has handled.
@@ -72,10 +79,12 @@ type State struct {
 	// Available means that this revision or the previous one works. RolledOut means that this
 	// revision was complete once.
 	Available, RolledOut, Ready bool
+
 	// Revision, its phases in order, and its blocking objects.
 	Revision int64
 	Phases   []Phase
 	Blocking []Object
+
 	// Finalizers that belong neither to the engine nor to the garbage collector.
 	Finalizers []string
 	Lost       string
@@ -101,6 +110,7 @@ func Of(snap Snapshot) State {
 	pkg := snap.Package
 	s.Deleting = pkg.GetDeletionTimestamp() != nil
 	s.Image, s.Chosen = imageOf(pkg)
+
 	for _, f := range pkg.GetFinalizers() {
 		switch f {
 		case corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFinalizer, metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
@@ -108,6 +118,7 @@ func Of(snap Snapshot) State {
 			s.Finalizers = append(s.Finalizers, terminal.Line(f))
 		}
 	}
+
 	s.Retried = pkg.PackageStatus().LastHandledRetry
 	s.fromConditions(pkg)
 	if why := strings.TrimSpace(pkg.GetAnnotations()[corev1alpha1.PauseMessageAnnotation]); s.Paused != "" && why != "" {
@@ -116,6 +127,7 @@ func Of(snap Snapshot) State {
 	if r := pkg.PackageStatus().Resolved; r != nil && s.Unpacked {
 		s.Package, s.Version, s.Digest = terminal.Line(r.PackageName), terminal.Line(r.Version), terminal.Line(r.Digest)
 	}
+
 	if s.Unpacked || s.Deleting {
 		s.fromRevision(snap)
 	}
@@ -172,6 +184,7 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 		}
 		return terminal.Text(summary.Message(pkg, typ, status))
 	}
+
 	s.Observed, s.Available, s.RolledOut, s.Ready = facts.Observed, facts.Available, facts.RolledOut, facts.Ready
 	s.Unpacked, s.NotVerified, s.Unsatisfied = facts.Unpacked, facts.NotVerified, facts.Unsatisfied
 	if facts.Away {
@@ -183,6 +196,7 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 	if s.Unpacked {
 		s.Ignored = ignored(summary.Current(pkg, corev1alpha1.ConditionUnpacked).Message)
 	}
+
 	s.Paused = message(facts.Paused, corev1alpha1.ConditionPaused, metav1.ConditionTrue)
 	s.Awaiting = message(true, corev1alpha1.ConditionAwaitingActivation, metav1.ConditionTrue)
 	s.Stalled = message(facts.Stalled, corev1alpha1.ConditionStalled, metav1.ConditionTrue)
@@ -191,6 +205,7 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 	if s.Unresolved != "" {
 		s.UnresolvedRemedy = terminal.Line(unresolvedRemedy(s.Target, pkg))
 	}
+
 	s.Waiting = message(facts.Waiting, corev1alpha1.ConditionDependenciesReady, metav1.ConditionFalse)
 	s.Held = message(true, corev1alpha1.ConditionDeletionHeld, metav1.ConditionTrue)
 	if summary.Current(pkg, corev1alpha1.ConditionReconciling).Reason == corev1alpha1.ReasonApplyError {
@@ -232,6 +247,7 @@ func (snap Snapshot) rollout() rolledOut {
 		r.revision, r.phases, r.blocking = r.set.ObjectSetSpec().Revision, r.set.ObjectSetStatus().Phases, r.set.ObjectSetStatus().Blocking
 	}
 	r.blocking = slices.DeleteFunc(slices.Clone(r.blocking), func(b corev1alpha1.BlockingObject) bool { return !blocksNow(b, r.phases, deleting) })
+
 	return r
 }
 
@@ -249,6 +265,7 @@ func (s *State) fromRevision(snap Snapshot) {
 			Remedy: terminal.Line(refusals.Remedy(key, b.Message)),
 		})
 	}
+
 	s.Phases = phasesOf(rollout.phases, s.Deleting)
 	if rollout.set != nil {
 		s.fillObjects(rollout.set, snap.Slices, blocked, len(rollout.blocking) < corev1alpha1.MaxBlockingObjects)

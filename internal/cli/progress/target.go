@@ -21,6 +21,7 @@ func awayRemedy(t Target, pkg corev1alpha1.GenericPackage, reason string) string
 	if ref == nil {
 		return ""
 	}
+
 	namespace, key := cmp.Or(t.Namespace, corev1alpha1.DefaultNamespace), ref.KubeconfigSecretRef.KeyOrDefault()
 	secret := fmt.Sprintf("%s, key %s", objects.Key{Kind: "Secret", Namespace: namespace, Name: ref.KubeconfigSecretRef.Name}, key)
 	switch reason {
@@ -37,6 +38,7 @@ func awayRemedy(t Target, pkg corev1alpha1.GenericPackage, reason string) string
 		return fmt.Sprintf("Name the cluster that has the objects in %s. If it was recreated, install the package in it: kubectl annotate %s %s-",
 			secret, deployment, corev1alpha1.TargetClusterAnnotation)
 	}
+
 	return ""
 }
 

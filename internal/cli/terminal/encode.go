@@ -24,6 +24,7 @@ func WriteJSON(w io.Writer, value any) error {
 		return fmt.Errorf("write JSON: %w", err)
 	}
 	_, err := io.WriteString(w, escapeEncoded(buf.String(), jsonRune))
+
 	return err
 }
 
@@ -39,6 +40,7 @@ func WriteYAML(w io.Writer, value any) error {
 	if err != nil {
 		return fmt.Errorf("write YAML: %w", err)
 	}
+
 	var buf bytes.Buffer
 	enc := yaml.NewEncoder(&buf)
 	enc.SetIndent(2)
@@ -48,6 +50,7 @@ func WriteYAML(w io.Writer, value any) error {
 	if err := enc.Close(); err != nil {
 		return fmt.Errorf("write YAML: %w", err)
 	}
+
 	_, err = io.WriteString(w, escapeEncoded(buf.String(), escapeRune))
 	return err
 }
@@ -58,6 +61,7 @@ func yamlNode(dec *json.Decoder) (*yaml.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	switch t := token.(type) {
 	case json.Delim:
 		return yamlCollection(dec, t)
@@ -71,6 +75,7 @@ func yamlNode(dec *json.Decoder) (*yaml.Node, error) {
 		if needsEscape(strings.ReplaceAll(t, "\n", "")) {
 			n.Style = yaml.DoubleQuotedStyle
 		}
+
 		return n, nil
 	case json.Number:
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: t.String()}, nil
@@ -86,6 +91,7 @@ func yamlCollection(dec *json.Decoder, open json.Delim) (*yaml.Node, error) {
 	if open == '{' {
 		n.Kind = yaml.MappingNode
 	}
+
 	for dec.More() {
 		child, err := yamlNode(dec) // keys and values alike
 		if err != nil {
@@ -93,6 +99,7 @@ func yamlCollection(dec *json.Decoder, open json.Delim) (*yaml.Node, error) {
 		}
 		n.Content = append(n.Content, child)
 	}
+
 	if len(n.Content) == 0 {
 		n.Style = yaml.FlowStyle
 	}

@@ -34,6 +34,7 @@ func escape(text string, oneLine bool) string {
 			out.WriteString(escapeRune(r))
 		}
 	}
+
 	return out.String()
 }
 

@@ -31,6 +31,7 @@ func Colored() Styles {
 			return "\x1b[" + code + "m" + text + "\x1b[m"
 		}
 	}
+
 	return Styles{Good: style("32"), Busy: style("36"), Bad: style("31"), Faint: style("2"), Strong: style("1")}
 }
 
@@ -76,6 +77,7 @@ func Table(rows [][]string) []string {
 			widths[i] = max(widths[i], width(cell))
 		}
 	}
+
 	lines := make([]string, len(rows))
 	for i, row := range rows {
 		cells := make([]string, len(row))
@@ -84,5 +86,6 @@ func Table(rows [][]string) []string {
 		}
 		lines[i] = strings.TrimRight(strings.Join(cells, "  "), " ")
 	}
+
 	return lines
 }

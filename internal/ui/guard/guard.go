@@ -47,6 +47,7 @@ type Pages interface {
 type Guard struct {
 	host  string
 	pages Pages
+
 	// inside serves the session.
 	inside http.Handler
 	origin *http.CrossOriginProtection
@@ -56,6 +57,7 @@ type Guard struct {
 	mu    sync.Mutex
 	used  bool
 	wrong int
+
 	// closed is called once, after too many wrong codes.
 	closed func()
 }
@@ -104,11 +106,13 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range headers {
 		w.Header().Set(name, value)
 	}
+
 	if status, why := g.refusal(r); status != 0 {
 		g.pages.Refuse(w, status, why)
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
+
 	switch {
 	case r.URL.Path == "/":
 		g.pages.Enter(w, http.StatusOK, Accepted)
@@ -131,6 +135,7 @@ func (g *Guard) refusal(r *http.Request) (status int, why string) {
 	if r.Host != g.host {
 		return http.StatusMisdirectedRequest, "This page has the address http://" + g.host + " and no other name."
 	}
+
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 	case http.MethodPost:
@@ -143,13 +148,16 @@ func (g *Guard) refusal(r *http.Request) (status int, why string) {
 	default:
 		return http.StatusMethodNotAllowed, "This page answers GET and HEAD."
 	}
+
 	if origin := r.Header.Get("Origin"); r.Method != http.MethodPost && origin != "" && origin != "http://"+g.host {
 		return http.StatusForbidden, crossOrigin
 	}
+
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin": // programs other than browsers, the user, and this page
 		return 0, ""
 	}
+
 	if r.Method == http.MethodGet && r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
 		return 0, "" // a link to the form, such as in the file that opens the browser
 	}
@@ -169,6 +177,7 @@ func (g *Guard) enter(w http.ResponseWriter, r *http.Request) {
 		g.pages.Refuse(w, http.StatusBadRequest, "The form cannot be read, or is too large.")
 		return
 	}
+
 	switch outcome := g.exchange(strings.TrimSpace(r.PostForm.Get("code"))); outcome {
 	case Accepted:
 		http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.session, Path: g.base, HttpOnly: true, SameSite: http.SameSiteStrictMode})
@@ -193,6 +202,7 @@ func (g *Guard) exchange(code string) Outcome {
 		g.used = true
 		return Accepted
 	}
+
 	if g.wrong++; g.wrong == MaxWrong {
 		g.closed()
 	}

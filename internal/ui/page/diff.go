@@ -47,9 +47,11 @@ func DiffOf(f Frame, t progress.Target, c objectdiff.Comparison) *Page {
 		Path: PackagePath(t), Name: t.Name, From: c.From, To: c.To, Probes: c.Probes, More: max(len(c.Objects)-pageChanges, 0),
 		Command: fmt.Sprintf("kubectl package rollout diff %s --from-revision %d --to-revision %d", t.Flags(), c.From, c.To),
 	}
+
 	if c.Phases != nil {
 		v.Phases = &phaseChange{strings.Join(c.Phases.Before, ", "), strings.Join(c.Phases.After, ", ")}
 	}
+
 	for _, o := range c.Objects[:len(c.Objects)-v.More] {
 		item := diffObject{Name: o.Object(), Phase: o.Phases(), Word: diffWords[o.Action].word, Sign: diffWords[o.Action].sign, Tone: diffWords[o.Action].tone}
 		item.More = max(len(o.Fields)-pageChanges, 0)
@@ -64,8 +66,10 @@ func DiffOf(f Frame, t progress.Target, c objectdiff.Comparison) *Page {
 			}
 			item.Fields = append(item.Fields, one)
 		}
+
 		v.Objects = append(v.Objects, item)
 	}
+
 	p.Of = v
 	return p
 }

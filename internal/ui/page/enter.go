@@ -29,6 +29,7 @@ func (Door) Enter(w http.ResponseWriter, status int, outcome guard.Outcome) {
 	case guard.Closed:
 		d.Title, d.Text, d.Form = "No code is accepted any more", "Too many wrong codes were sent. End the command in the terminal, and start it again.", false
 	}
+
 	show(w, status, "enter", d)
 }
 

@@ -18,12 +18,14 @@ const pageLineBytes = 1 << 10 // of a name, a version or an image
 type Row struct {
 	Target  progress.Target
 	Summary progress.Summary
+
 	// Package is its name in repositories, or else its own.
 	Package  string
 	Version  string
 	Image    string
 	Revision int64
 	Steps    []Step
+
 	// Waits is the reason why it is not available; empty if it is.
 	Waits   string
 	Created metav1.Time
@@ -42,6 +44,7 @@ func RowOf(pkg corev1alpha1.GenericPackage) Row {
 	if pkg.PackageSpec().PackageRef != nil {
 		r.Package = progress.SubjectOf(pkg)
 	}
+
 	if resolved := pkg.PackageStatus().Resolved; resolved != nil {
 		r.Package, r.Version = short(cmp.Or(resolved.CatalogName, resolved.PackageName, r.Package), pageLineBytes), short(resolved.Version, pageLineBytes)
 	}
@@ -49,6 +52,7 @@ func RowOf(pkg corev1alpha1.GenericPackage) Row {
 		r.Waits = waits(s)
 	}
 	r.found = strings.ToLower(strings.Join([]string{t.Namespace, "/", t.Name, " ", r.Package, " ", r.Version, " ", r.Image, " ", r.Summary.Words()}, ""))
+
 	return r
 }
 
@@ -80,6 +84,7 @@ func allSteps(s progress.State) []Step {
 			failed[b.Phase] = true
 		}
 	}
+
 	steps := make([]Step, 0, len(s.Phases))
 	for _, ph := range s.Phases {
 		steps = append(steps, Step{Name: ph.Name, Tone: phaseTone(ph, failed[ph.Name]), Word: ph.Word(), Count: ph.Count()})
@@ -173,12 +178,14 @@ func ListOf(f Frame, rows []Row, q Query) *Page {
 			selected = append(selected, rows[i])
 		}
 	}
+
 	p.fragment("counts", countsOf(f, q, counts, all))
 	p.fragment("rows", pageOf(f, q, selected))
 	names := make([]string, 0, len(namespaces))
 	for n := range namespaces {
 		names = append(names, n)
 	}
+
 	slices.Sort(names)
 	p.Of = filter{Query: q, Namespaces: names[:min(len(names), mostNamespaces)]}
 	return p
@@ -193,6 +200,7 @@ func countsOf(f Frame, q Query, counts map[progress.Summary]int, all int) []coun
 		to.State = state
 		return f.Base + "packages" + to.address(1)
 	}
+
 	out := []count{{Words: "all", N: all, Link: link(""), Active: q.State == "", Tone: ToneIdle}}
 	for _, s := range progress.Summaries() {
 		if n := counts[s]; n > 0 || q.State == string(s) {
@@ -211,6 +219,7 @@ func pageOf(f Frame, q Query, selected []Row) list {
 	for _, r := range selected[first:last] {
 		l.Rows = append(l.Rows, listRow{Row: r, Link: f.Base + PackagePath(r.Target), Age: age(r.Created, f.Now), Key: r.Target.String()})
 	}
+
 	if l.From, l.To = first+1, last; last == 0 {
 		l.From = 0
 	}
@@ -220,6 +229,7 @@ func pageOf(f Frame, q Query, selected []Row) list {
 	if at < pages {
 		l.After = f.Base + "packages" + q.address(at+1)
 	}
+
 	return l
 }
 

@@ -23,16 +23,19 @@ type Observed struct {
 	Gone   bool
 	State  progress.State
 	Report progress.Report
+
 	// Account is the service account that writes the objects; empty for the manager's own.
 	Account string
 	// Dependencies as the package reports them.
 	Dependencies []graph.Edge
 	// Revisions, newest first.
 	Revisions []Revision
+
 	// Cause is the reason why it is not available; nil until the search ends, and if it is
 	// available. CauseNote is the reason why the cause is unknown.
 	Cause     *diagnose.Diagnosis
 	CauseNote string
+
 	// Note is the reason why the page is outdated.
 	Note string
 	// Icon is the address of a picture; empty for none.
@@ -54,6 +57,7 @@ type Revision struct {
 	Version, Image      string
 	Cause               string
 	Succeeded, Archived bool
+
 	// InCharge of the objects; Awaiting its activation.
 	InCharge, Awaiting bool
 	Created            metav1.Time
@@ -82,9 +86,11 @@ type causeCard struct {
 
 type phaseItem struct {
 	Step
+
 	// Total objects. Percent of them are ready.
 	Total, Percent int
 	Objects        []objectItem
+
 	// More is the number of objects that are not shown. Open means that the phase shows why it
 	// waits.
 	More int
@@ -107,6 +113,7 @@ type revisionItem struct {
 	Age  string
 	Word string
 	Tone Tone
+
 	// Diff is a link; empty for the first revision.
 	Diff string
 	// Undo are commands that preview and perform the return to it.
@@ -143,6 +150,7 @@ func PackageOf(f Frame, o Observed) *Page {
 		progress.Target
 		Icon template.URL
 	}{t, o.Icon}
+
 	p.fragment("summary", headOf(f, o))
 	p.fragment("cause", causeOf(o))
 	p.fragment("phases", phasesOf(o))
@@ -152,6 +160,7 @@ func PackageOf(f Frame, o Observed) *Page {
 	p.fragment("revisions", revisionsOf(f, o))
 	p.fragment("images", imagesOf(o.Report))
 	p.fragment("rights", rightsOf(o))
+
 	return p
 }
 
@@ -161,6 +170,7 @@ func headOf(f Frame, o Observed) packageHead {
 		Target: o.State.Target, Summary: r.Summary, Tone: toneOf(r.Summary), Kind: r.Kind, Age: age(r.Created, f.Now),
 		What: strings.TrimSpace(r.Package + " " + r.Version),
 	}
+
 	if r.Available && r.Summary != progress.SummaryAvailable && r.Summary != progress.SummaryDeleting {
 		h.Also = "the previous revision is available"
 	}
@@ -175,6 +185,7 @@ func causeOf(o Observed) causeCard {
 		}
 		return c
 	}
+
 	c.Cause, c.Searching = o.Report.Message, o.Cause == nil && o.CauseNote == ""
 	if o.Cause != nil {
 		c.Cause, c.Do, c.Object, c.Chain = o.Cause.Cause, o.Cause.Remedy, o.Cause.Object, o.Cause.Chain[:min(len(o.Cause.Chain), ListRows)]
@@ -185,6 +196,7 @@ func causeOf(o Observed) causeCard {
 			}
 		}
 	}
+
 	return c
 }
 
@@ -197,6 +209,7 @@ func commandsFor(o Observed) []string {
 	if o.State.Awaiting != "" {
 		return []string{"kubectl package rollout diff " + flags, "kubectl package rollout activate " + flags}
 	}
+
 	switch o.Report.Summary {
 	case progress.SummaryAvailable:
 		return []string{"kubectl package status " + flags + " --objects", planCommand(o)}
@@ -212,8 +225,10 @@ func commandsFor(o Observed) []string {
 		if len(o.Revisions) > 1 {
 			all = append(all, "kubectl package rollout undo "+flags)
 		}
+
 		return all
 	}
+
 	return []string{"kubectl package explain " + flags}
 }
 
@@ -239,6 +254,7 @@ func phasesOf(o Observed) []phaseItem {
 				}
 			}
 		}
+
 		objects = slices.Clone(objects)
 		slices.SortStableFunc(objects, func(a, b progress.Object) int { return cmp.Compare(urgency(a), urgency(b)) })
 		item.More = max(len(objects)-PhaseObjects, 0)
@@ -249,8 +265,10 @@ func phasesOf(o Observed) []phaseItem {
 				Name: object.Name, Group: object.Group, Message: object.Message, Tone: tone, Word: objectWords[object.State],
 			})
 		}
+
 		items = append(items, item)
 	}
+
 	return items
 }
 
@@ -286,6 +304,7 @@ func factsOf(f Frame, o Observed) []fact {
 	if r.Revision > 0 {
 		facts = append(facts, fact{Name: "Revision", Value: fmt.Sprint(r.Revision)})
 	}
+
 	if ref := r.TargetRef; ref != nil {
 		facts = append(facts, fact{Name: "Target", Value: "cluster of the kubeconfig in Secret " + ref.KubeconfigSecretRef.Name})
 	}
@@ -293,6 +312,7 @@ func factsOf(f Frame, o Observed) []fact {
 		facts = append(facts, fact{Name: "Ignored", Value: strings.Join(r.Ignored, "\n")})
 	}
 	facts = append(facts, fact{Name: "Namespace", Value: cmp.Or(t.Namespace, "of the cluster")}, fact{Name: "Age", Value: age(r.Created, f.Now)})
+
 	return slices.DeleteFunc(facts, func(f fact) bool { return f.Value == "" })
 }
 
@@ -310,6 +330,7 @@ func revisionsOf(f Frame, o Observed) []revisionItem {
 		case i == 0:
 			item.Word, item.Tone = "being rolled out", ToneBusy
 		}
+
 		if i+1 < len(o.Revisions) {
 			item.Diff = f.Base + PackagePath(o.State.Target) + fmt.Sprintf("/diff?from=%d&to=%d", o.Revisions[i+1].Number, r.Number)
 		}
@@ -319,8 +340,10 @@ func revisionsOf(f Frame, o Observed) []revisionItem {
 				fmt.Sprintf("kubectl package plan %s --revision %d", flags, r.Number), fmt.Sprintf("kubectl package rollout undo %s --to-revision %d", flags, r.Number),
 			}
 		}
+
 		items = append(items, item)
 	}
+
 	return items
 }
 
@@ -340,11 +363,13 @@ func dependenciesOf(f Frame, o Observed) dependencyList {
 				item.Tone, item.Word = ToneWait, "waits"
 			}
 		}
+
 		if e.To != nil {
 			item.Text, item.Link = strings.TrimSpace(e.To.String()+" "+e.Version), f.Base+PackagePath(e.To.Target())
 		}
 		l.Items = append(l.Items, item)
 	}
+
 	return l
 }
 
@@ -381,6 +406,7 @@ func rightsOf(o Observed) rights {
 		r.By = "service account " + o.Account
 		r.Command = "kubectl package rbac " + o.State.Target.Flags()
 	}
+
 	for _, ph := range o.State.Phases {
 		for _, object := range ph.Objects {
 			if object.Group == "rbac.authorization.k8s.io" {
@@ -388,6 +414,7 @@ func rightsOf(o Observed) rights {
 			}
 		}
 	}
+
 	r.More = max(len(r.Brings)-mostRights, 0)
 	r.Brings = r.Brings[:len(r.Brings)-r.More]
 	return r
@@ -412,6 +439,7 @@ func conditionTone(c metav1.Condition, summary progress.Summary) Tone {
 		corev1alpha1.ConditionProgressing, corev1alpha1.ConditionDrifted, corev1alpha1.ConditionDeletionHeld:
 		wanted = metav1.ConditionFalse
 	}
+
 	switch {
 	case c.Status == wanted:
 		return ToneGood
@@ -424,5 +452,6 @@ func conditionTone(c metav1.Condition, summary progress.Summary) Tone {
 	case c.Type == corev1alpha1.ConditionReady || c.Type == corev1alpha1.ConditionDependenciesReady:
 		return toneOf(summary)
 	}
+
 	return ToneBad
 }

@@ -65,12 +65,14 @@ type Fragment struct {
 // Page is a document of fragments.
 type Page struct {
 	Frame
+
 	// View is the template of the document, and Title its heading.
 	View, Title string
 	// Stream is the address of its changes, relative to Base; empty for a page that does not
 	// change.
 	Stream    string
 	Fragments map[string]Fragment
+
 	// Of is the data of the view itself, in addition to the fragments.
 	Of any
 

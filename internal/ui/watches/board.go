@@ -28,6 +28,7 @@ type Board struct {
 
 	mu   sync.Mutex
 	rows map[progress.Target]page.Row
+
 	// sorted are the rows in the order of the list; nil after a change.
 	sorted []page.Row
 }
@@ -39,6 +40,7 @@ type kind struct {
 	informer cache.SharedIndexInformer
 
 	mu sync.Mutex
+
 	// namespace is empty for all.
 	namespace string
 	lost      error
@@ -65,11 +67,13 @@ func (b *Board) watch(ctx context.Context, k *kind, w cluster.Watched) {
 		defer k.mu.Unlock()
 		return client.ListOptions{Namespace: k.namespace}
 	}
+
 	w.Report = func(err error) {
 		if k.report(err, b.cluster.Namespace, time.Now()) {
 			b.change(func() {})
 		}
 	}
+
 	k.mu.Lock()
 	k.informer = b.cluster.Inform(ctx, w)
 	k.mu.Unlock()
@@ -92,6 +96,7 @@ func (k *kind) report(err error, namespace string, now time.Time) bool {
 	if namespace != "" && apierrors.IsForbidden(err) && k.scope == corev1alpha1.ScopeNamespaced && k.namespace == "" && (k.informer == nil || !k.informer.HasSynced()) {
 		k.namespace, err = namespace, nil // the next request is for this namespace
 	}
+
 	was := k.lost
 	if k.lost = err; err != nil && was == nil {
 		k.since = now
@@ -108,6 +113,7 @@ func (k *kind) note(cl *cluster.Cluster) string {
 	if synced {
 		as = "they are shown as they were at " + k.since.Format(time.TimeOnly) + "."
 	}
+
 	switch err := k.lost; {
 	case err == nil && k.namespace != "":
 		return fmt.Sprintf("You may only watch %s in namespace %s; other namespaces are not shown.", k.name, k.namespace)
@@ -133,12 +139,14 @@ func slim(obj any) (any, error) {
 	if !is {
 		return obj, nil
 	}
+
 	pkg.SetAnnotations(keep(pkg.GetAnnotations(), corev1alpha1.PauseMessageAnnotation))
 	spec := pkg.PackageSpec()
 	*spec = corev1alpha1.PackageSpec{
 		Image: spec.Image, PackageRef: spec.PackageRef, Component: spec.Component, TargetRef: spec.TargetRef, ServiceAccountName: spec.ServiceAccountName,
 		Paused: spec.Paused, DowngradePolicy: spec.DowngradePolicy, UpgradePolicy: spec.UpgradePolicy,
 	}
+
 	return pkg, nil
 }
 
@@ -193,6 +201,7 @@ func (b *Board) Rows() []page.Row {
 		}
 		page.Sort(b.sorted)
 	}
+
 	return b.sorted
 }
 

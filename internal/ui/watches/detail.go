@@ -47,6 +47,7 @@ type Detail struct {
 
 	mu    sync.Mutex
 	shown page.Observed
+
 	// ready means that the package was read, and complete that its revisions were, too.
 	ready, complete bool
 	// latest is the last observed state, and examined is the state that the cause belongs to.
@@ -81,6 +82,7 @@ func (o *Detail) Await(ctx context.Context, cause time.Duration) {
 	defer end()
 	late := time.NewTimer(cause)
 	defer late.Stop()
+
 	for patience := true; ; {
 		o.mu.Lock()
 		done := o.ready && (!patience || o.complete && !o.searching)
@@ -88,6 +90,7 @@ func (o *Detail) Await(ctx context.Context, cause time.Duration) {
 		if done {
 			return
 		}
+
 		select {
 		case <-changed:
 		case <-late.C:
@@ -106,6 +109,7 @@ func (o *Detail) run(ctx context.Context, observer *cluster.Observer) {
 		case <-ctx.Done():
 			return
 		}
+
 		var took time.Duration
 		err := panics.Guard(ctx, "reading "+o.target.String(), func() error {
 			snap, ok, err := observer.Snapshot(ctx) // it requests slices once, which needs no processor
@@ -121,6 +125,7 @@ func (o *Detail) run(ctx context.Context, observer *cluster.Observer) {
 			o.shown.Note, o.ready = err.Error(), true
 			o.mu.Unlock()
 		}
+
 		o.topic.publish()
 		select {
 		case <-time.After(max(Interval/2, 4*took)):
@@ -146,8 +151,10 @@ func (o *Detail) observe(ctx context.Context, observer *cluster.Observer, snap p
 			shown.Note = err.Error()
 		}
 		o.shown = shown
+
 		return
 	}
+
 	shown.State, shown.Report = progress.Of(snap), progress.ReportOf(snap)
 	shown.Account = snap.Package.PackageSpec().ServiceAccountName
 	shown.Dependencies = graph.Of([]corev1alpha1.GenericPackage{snap.Package}).Node(graph.KeyOf(snap.Package)).Dependencies
@@ -168,6 +175,7 @@ func (o *Detail) examine(ctx context.Context, snap progress.Snapshot) {
 		o.shown.Cause, o.shown.CauseNote, o.examined = nil, "", ""
 		return
 	}
+
 	if o.latest = snap; o.searching || o.examined == state {
 		return
 	}
@@ -178,6 +186,7 @@ func (o *Detail) examine(ctx context.Context, snap progress.Snapshot) {
 			d, err = o.details.diagnose(ctx, o.target, snap.Package)
 			return err
 		})
+
 		o.mu.Lock()
 		o.searching = false
 		if o.shown.Cause, o.shown.CauseNote = d, ""; err != nil {
@@ -186,6 +195,7 @@ func (o *Detail) examine(ctx context.Context, snap progress.Snapshot) {
 		if ctx.Err() == nil {
 			o.examine(ctx, o.latest) // it might have changed in the meantime
 		}
+
 		o.mu.Unlock()
 		o.topic.publish()
 	}()
@@ -211,6 +221,7 @@ func (d *Details) anyKind() (client.Client, error) {
 	if err == nil {
 		d.all = all
 	}
+
 	return all, err
 }
 
@@ -229,5 +240,6 @@ func revisionsOf(sets []corev1alpha1.GenericObjectSet, status *corev1alpha1.Pack
 			Archived: set.ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived,
 		})
 	}
+
 	return all
 }

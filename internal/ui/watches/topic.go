@@ -16,6 +16,7 @@ func (t *topic) subscribe() (<-chan struct{}, func()) {
 		t.subscribers = map[chan struct{}]bool{}
 	}
 	t.subscribers[ch] = true
+
 	return ch, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()

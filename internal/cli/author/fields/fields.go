@@ -82,6 +82,7 @@ func Walk(v any, visit func(parent map[string]any, key string, value any)) {
 			}
 		}
 	}
+
 	walk(nil, "", v)
 }
 

@@ -68,6 +68,7 @@ func needsOf[O Object](all []O, o O, defined map[schema.GroupKind]bool) (out []N
 			}
 		}
 	}
+
 	switch kind := KindOf(o); {
 	case hasPods(o):
 		if kind.Kind != "Job" { // the command line decides what a Job patches
@@ -86,6 +87,7 @@ func needsOf[O Object](all []O, o O, defined map[schema.GroupKind]bool) (out []N
 	case defined[kind]:
 		add("gets its status from", Controllers(all, o)...)
 	}
+
 	return out
 }
 
@@ -109,6 +111,7 @@ func used(content map[string]any, visit func(kind schema.GroupKind, name, why st
 			visit(kind, name, why)
 		}
 	}
+
 	see(schema.GroupKind{Kind: "ServiceAccount"}, pod, "serviceAccountName", "runs as")
 	see(schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"}, pod, "priorityClassName", "names")
 	see(schema.GroupKind{Group: "node.k8s.io", Kind: "RuntimeClass"}, pod, "runtimeClassName", "names")
@@ -121,6 +124,7 @@ func used(content map[string]any, visit func(kind schema.GroupKind, name, why st
 			see(secret, source["secret"], "name", "mounts")
 		}
 	}
+
 	fields.Containers(content, func(_, _ string, c map[string]any) {
 		for _, from := range fields.Maps(c, "envFrom") {
 			see(configMap, from["configMapRef"], "name", "reads")
@@ -144,9 +148,11 @@ func references[O Object](all []O, o O, visit func(why string, on O)) {
 				visit(why, other)
 			}
 		}
+
 		if found || kind.Kind != "Secret" {
 			return
 		}
+
 		for _, other := range all {
 			if strings.Contains(KindOf(other).Group, ".") && other.Home() == o.Home() && makesSecret(other.Content(), name) {
 				visit(why+" a Secret of", other)

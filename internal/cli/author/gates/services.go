@@ -82,6 +82,7 @@ func CommandTexts[O Object](o O) []string {
 			out = append(out, fields.Text(e, "value"))
 		}
 	})
+
 	return out
 }
 

@@ -28,6 +28,7 @@ type Bundle struct {
 	// Namespace that the operator runs in.
 	Namespace string
 	Inputs    []Input
+
 	// Notes name the parts without a counterpart.
 	Notes []string
 
@@ -61,11 +62,13 @@ func ReadBundle(manifests, metadata loader.Files, namespace string) (*Bundle, er
 			found = true
 			in.Data, err = b.install(csv)
 		}
+
 		if err != nil {
 			return nil, err
 		}
 		b.Inputs = append(b.Inputs, in)
 	}
+
 	if !found {
 		return nil, errors.New("the image is not a bundle of the Operator Lifecycle Manager: there is no " + csvKind + " in /" + BundleManifests)
 	}
@@ -86,12 +89,14 @@ func (b *Bundle) metadata(files loader.Files) error {
 			}
 		})...)
 	}
+
 	if err := problems.Err(); err != nil {
 		return err
 	}
 	if b.Name == "" {
 		return errors.New("the image is not a bundle of the Operator Lifecycle Manager: /" + BundleMetadata + "/annotations.yaml names no package")
 	}
+
 	return nil
 }
 
@@ -105,6 +110,7 @@ func csvOf(in Input) (map[string]any, error) {
 			csv = fields.Map(d.Value)
 		}
 	})
+
 	if csv != nil && documents > 1 {
 		return nil, fmt.Errorf("%s has other objects in addition to its %s", in.Name, csvKind)
 	}
@@ -126,6 +132,7 @@ func (b *Bundle) install(csv map[string]any) ([]byte, error) {
 			return nil, err
 		}
 	}
+
 	for field, what := range map[string]string{"webhookdefinitions": "webhooks", "apiservicedefinitions": "API services"} {
 		definitions := fields.List(csv, "spec", field)
 		if owned, ok := fields.Get(csv, "spec", field, "owned").([]any); ok {
@@ -135,6 +142,7 @@ func (b *Bundle) install(csv map[string]any) ([]byte, error) {
 			b.Notes = append(b.Notes, fmt.Sprintf("the bundle has %d %s, whose certificates the Operator Lifecycle Manager creates: they were left out, and the operator might not start without them", len(definitions), what))
 		}
 	}
+
 	slices.Sort(b.Notes)
 	return json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": b.objects})
 }
@@ -170,6 +178,7 @@ func (b *Bundle) rights(permissions []any, kind string) {
 		if kind == "Role" {
 			meta["namespace"] = b.Namespace
 		}
+
 		b.add(group+"/v1", kind, meta, map[string]any{"rules": append([]any{}, fields.List(item, "rules")...)})
 		b.add(group+"/v1", kind+"Binding", meta, map[string]any{
 			"roleRef":  map[string]any{"apiGroup": group, "kind": kind, "name": name},
@@ -194,6 +203,7 @@ func (b *Bundle) deployment(item any, target string) error {
 	if account := fields.Text(spec, "template", "spec", "serviceAccountName"); account != "" {
 		b.account(account)
 	}
+
 	child(spec, "template", "metadata", "annotations")["olm.targetNamespaces"] = target
 	meta := map[string]any{"name": fields.Text(item, "name"), "namespace": b.Namespace}
 	if labels := fields.Map(item, "label"); labels != nil {

@@ -46,6 +46,7 @@ func (o *object) readHelm(m *maker) {
 		weight, _ := o.annotation(weightAnnotation)
 		o.hook.weight, _ = strconv.Atoi(weight)
 	}
+
 	if policy, _ := o.annotation(policyAnnotation); policy == "keep" {
 		o.annotate(corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep)
 	}
@@ -93,10 +94,12 @@ func (m *maker) hookPhases(all []*object) {
 			weights[o.hook.before()] = append(weights[o.hook.before()], o.hook.weight)
 		}
 	}
+
 	for before := range weights {
 		slices.Sort(weights[before])
 		weights[before] = slices.Compact(weights[before])
 	}
+
 	for _, o := range all {
 		if o.hook == nil || !o.runs() && !o.is("", "ConfigMap") && !o.is("", "Secret") {
 			continue
@@ -106,6 +109,7 @@ func (m *maker) hookPhases(all []*object) {
 		if n == 0 {
 			continue // it runs nothing, so it is an ordinary object
 		}
+
 		o.phase = phasePostInstall
 		if before {
 			o.phase = phasePreInstall
@@ -115,6 +119,7 @@ func (m *maker) hookPhases(all []*object) {
 			i, _ := slices.BinarySearch(weights[before], o.hook.weight)
 			o.phase += fmt.Sprintf("-%d", min(i+1, n))
 		}
+
 		if o.runs() {
 			o.annotate(corev1alpha1.OnImmutableAnnotation, corev1alpha1.OnImmutableRecreate)
 			m.note("%s is a hook of Helm (%s): it becomes an ordinary object in phase %s, which runs during the installation, and again when it changes", o, strings.Join(o.hook.events, ", "), o.phase)

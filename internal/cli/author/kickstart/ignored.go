@@ -30,6 +30,7 @@ func (m *maker) ignoredFields(all []*object) {
 			}
 		}
 	}
+
 	for _, o := range all {
 		by := "cert-manager"
 		if w := writers[o]; w != nil {
@@ -37,6 +38,7 @@ func (m *maker) ignoredFields(all []*object) {
 		} else if !o.injected() {
 			continue
 		}
+
 		pointers := o.filledIn(writers[o] != nil)
 		if _, set := o.annotation(corev1alpha1.IgnoredFieldsAnnotation); set || len(pointers) == 0 {
 			continue
@@ -45,6 +47,7 @@ func (m *maker) ignoredFields(all []*object) {
 			m.note("%s can fill in %d fields of %s, more than the %d that an object can leave to others: the engine resets them to the package's values", by, len(pointers), o, limits.IgnoredFields)
 			continue
 		}
+
 		o.annotate(corev1alpha1.IgnoredFieldsAnnotation, strings.Join(pointers, "\n"))
 		m.note("%s can fill in fields of %s: its values are kept (%s)", by, o, strings.Join(pointers, ", "))
 	}
@@ -70,6 +73,7 @@ func (o *object) filledIn(written bool) []string {
 			pointers = append(pointers, "/"+strings.Join(path, "/"))
 		}
 	}
+
 	has("spec", "caBundle")
 	has("spec", "conversion", "webhook", "clientConfig", "caBundle")
 	for i, w := range fields.Maps(o.value, "webhooks") {
@@ -81,5 +85,6 @@ func (o *object) filledIn(written bool) []string {
 			pointers = append(pointers, fmt.Sprintf("/webhooks/%d/failurePolicy", i))
 		}
 	}
+
 	return pointers
 }

@@ -14,6 +14,7 @@ import (
 // Options of a package.
 type Options struct {
 	Name string
+
 	// Namespace of objects without one. If empty, the package is for any namespace if possible.
 	// Otherwise it is the namespace of the other objects, or Name.
 	Namespace string
@@ -21,12 +22,14 @@ type Options struct {
 	Parameters []Parameter
 	// Version of the package. If empty, it is the chart's, if there is one.
 	Version string
+
 	// Scope of the package. If empty, the objects decide.
 	Scope corev1alpha1.Scope
 	// KeepCRDs orphans definitions when the package is deleted.
 	KeepCRDs bool
 	// NoNamespaces omits the Namespaces that the package would add for its objects.
 	NoNamespaces bool
+
 	// RecreateJobs replaces Jobs when an immutable field changes.
 	RecreateJobs bool
 }
@@ -34,12 +37,14 @@ type Options struct {
 // Result is a new package.
 type Result struct {
 	Files loader.Files
+
 	// Objects is the number of objects.
 	Objects int
 	// Unprobed are kinds without a known probe.
 	Unprobed []string
 	// Notes explain the decisions, one sentence each.
 	Notes []string
+
 	// ProvisionalLock has zero digests, to check the package before its images are resolved. It is
 	// nil if there are no images.
 	ProvisionalLock []byte
@@ -58,11 +63,13 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 	if all, err = m.scope(all); err != nil {
 		return nil, err
 	}
+
 	m.autoscaled(all)
 	m.annotations(all)
 	phases := m.phases(all)
 	m.ignoredFields(all)
 	m.secrets(all)
+
 	// Parameters come last, because the steps above compare names and namespaces, which become
 	// expressions here.
 	m.parametrize(all)
@@ -70,6 +77,7 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 	if err := m.write(files, all); err != nil {
 		return nil, err
 	}
+
 	probes, unknown := m.probesOf(all)
 	if files[manifestFile], err = m.manifest(phases, probes); err != nil {
 		return nil, err
@@ -78,6 +86,7 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return &Result{
 		ProvisionalLock: lock, Files: files, Objects: len(all), Unprobed: unknown, Notes: m.notes,
 		Cluster: m.packageScope == corev1alpha1.ScopeCluster,
@@ -88,6 +97,7 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 type maker struct {
 	opts    Options
 	defined map[schema.GroupKind]*definition
+
 	// charts of Helm that the objects name.
 	charts       map[string]bool
 	packageScope corev1alpha1.Scope
@@ -137,6 +147,7 @@ func (m *maker) annotations(all []*object) {
 			}
 		}
 	}
+
 	if lost > 0 {
 		m.note("deleting the package deletes its definitions (%d) along with all of their resources; --keep crds keeps them in the cluster", lost)
 	}

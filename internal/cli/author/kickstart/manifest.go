@@ -29,6 +29,7 @@ func (m *maker) manifest(phases []string, probes []any) ([]byte, error) {
 	for _, phase := range phases {
 		list = append(list, map[string]any{"name": phase})
 	}
+
 	name := m.opts.Name
 	spec := map[string]any{
 		"display": map[string]any{
@@ -36,11 +37,13 @@ func (m *maker) manifest(phases []string, probes []any) ([]byte, error) {
 		},
 		"scopes": []any{string(m.packageScope)}, "phases": list,
 	}
+
 	if v := m.version(); v != "" {
 		spec["version"] = v
 	} else {
 		m.note("the input has no version for the package: set one with --version, or as spec.version of the manifest")
 	}
+
 	if len(probes) > 0 {
 		spec["availabilityProbes"] = probes
 	}
@@ -50,6 +53,7 @@ func (m *maker) manifest(phases []string, probes []any) ([]byte, error) {
 	if len(m.images) > 0 {
 		spec["images"] = m.images
 	}
+
 	meta := map[string]any{"name": name}
 	if m.packageScope == corev1alpha1.ScopeNamespaced {
 		meta["namespace"] = name
@@ -61,6 +65,7 @@ func (m *maker) manifest(phases []string, probes []any) ([]byte, error) {
 			map[string]any{"name": testCase, "context": map[string]any{"package": map[string]any{"metadata": meta}}},
 		}},
 	}, manifestOrder)
+
 	return data, err
 }
 
@@ -79,6 +84,7 @@ func (m *maker) version() string {
 		}
 		found[match[1]] = true
 	}
+
 	if len(found) != 1 {
 		return ""
 	}
@@ -87,6 +93,7 @@ func (m *maker) version() string {
 	if _, err := semver.StrictNewVersion(version); err != nil {
 		return ""
 	}
+
 	return version
 }
 
@@ -101,6 +108,7 @@ func ProvisionalLock(manifest []byte) ([]byte, error) {
 	for _, i := range m.Spec.Images {
 		images = append(images, map[string]any{"name": i.Name, "image": i.Image, "digest": "sha256:" + strings.Repeat("0", 64)})
 	}
+
 	data, _, err := encode(map[string]any{
 		"apiVersion": manifestsv1alpha1.GroupVersion.String(), "kind": manifestsv1alpha1.KindPackageManifestLock,
 		"spec": map[string]any{"images": images},

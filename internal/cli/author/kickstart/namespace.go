@@ -42,12 +42,14 @@ func (m *maker) namespaced(o *object) (namespaced, guessed bool) {
 	if d := m.defined[kind]; d != nil {
 		return d.namespaced, false
 	}
+
 	switch {
 	case o.namespace() != "":
 		return true, false
 	case presets.ClusterScoped(kind), strings.HasPrefix(kind.Kind, "Cluster"):
 		return false, false
 	}
+
 	return true, true
 }
 
@@ -66,6 +68,7 @@ func (m *maker) scope(all []*object) ([]*object, error) {
 			bare++
 		}
 	}
+
 	anywhere := bare > 0 && others == 0 && len(used) == 0 && m.opts.Namespace == ""
 	if m.opts.Scope == corev1alpha1.ScopeNamespaced || m.opts.Scope == "" && anywhere {
 		m.packageScope = corev1alpha1.ScopeNamespaced
@@ -80,6 +83,7 @@ func (m *maker) scope(all []*object) ([]*object, error) {
 		}
 		m.note("objects without a namespace (%d) were put into %s; choose another one with --namespace", bare, namespace)
 	}
+
 	m.place(all, namespace, used)
 	return append(m.missing(all, used), all...), nil
 }
@@ -91,6 +95,7 @@ func (m *maker) inAnyNamespace(all []*object, used []string) ([]*object, error) 
 		o.at.Object = o.String()
 		wrong = append(wrong, o.at.Because(remedy, format, args...))
 	}
+
 	var kept []*object
 	for _, o := range all {
 		namespaced, _ := m.namespaced(o)
@@ -105,8 +110,10 @@ func (m *maker) inAnyNamespace(all []*object, used []string) ([]*object, error) 
 		default:
 			delete(child(o.value, "metadata"), "namespace")
 		}
+
 		kept = append(kept, o)
 	}
+
 	if err := wrong.Err(); err != nil {
 		return nil, err
 	}
@@ -116,6 +123,7 @@ func (m *maker) inAnyNamespace(all []*object, used []string) ([]*object, error) 
 	subjects(kept, func(*object) bool { return true }, func(subject map[string]any) {
 		subject["namespace"] = expression(".package.metadata.namespace")
 	})
+
 	return kept, nil
 }
 
@@ -136,6 +144,7 @@ func (m *maker) place(all []*object, namespace string, used map[string]bool) {
 			}
 		}
 	}
+
 	for _, kind := range slices.Sorted(maps.Keys(guesses)) {
 		m.note("the scope of the kind %s is not known here, so it was treated as namespaced", kind)
 	}
@@ -151,6 +160,7 @@ func referred(all []*object, used map[string]bool) []string {
 			named[ns] = true
 		}
 	})
+
 	maps.DeleteFunc(named, func(ns string, _ bool) bool { return isSystemNamespace(ns) })
 	return slices.Sorted(maps.Keys(named))
 }
@@ -164,6 +174,7 @@ func subjects(all []*object, match func(account *object) bool, visit func(subjec
 			accounts[o.name()] = true
 		}
 	}
+
 	for _, o := range all {
 		for _, subject := range fields.Maps(o.value, "subjects") {
 			if subject["kind"] == "ServiceAccount" && accounts[fields.Text(subject, "name")] {
@@ -186,6 +197,7 @@ func (m *maker) missing(all []*object, used map[string]bool) []*object {
 			delete(used, o.name())
 		}
 	}
+
 	var out []*object
 	for _, name := range slices.Sorted(maps.Keys(used)) {
 		switch {
@@ -196,12 +208,15 @@ func (m *maker) missing(all []*object, used map[string]bool) []*object {
 			m.note("the namespace %s has to exist: none was added, because of --add-namespaces=false", name)
 			continue
 		}
+
 		out = append(out, &object{
 			gvk:   schema.GroupVersionKind{Version: "v1", Kind: "Namespace"},
 			value: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}},
 		})
+
 		out[len(out)-1].annotate(corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep)
 		m.note("the Namespace %s was added, because objects are in it; it stays when the package is deleted", name)
 	}
+
 	return out
 }

@@ -15,12 +15,14 @@ import (
 // object is one object of the input.
 type object struct {
 	gvk schema.GroupVersionKind
+
 	// value is the object as JSON values and expressions.
 	value map[string]any
 	// at is its place in the input.
 	at violation.Violation
 
 	phase string
+
 	// fileName replaces the object's name in the name of its file.
 	fileName string
 	// hook is nil for an ordinary object.
@@ -138,6 +140,7 @@ func (o *object) clean() {
 	for _, key := range serverFields {
 		delete(meta, key)
 	}
+
 	if o.namespace() == "" {
 		delete(meta, "namespace")
 	}
@@ -147,6 +150,7 @@ func (o *object) clean() {
 		kubernetes := slices.ContainsFunc(controllerAnnotations, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 		return kubernetes || isManaged(key) && !slices.Contains(authorAnnotations, key)
 	})
+
 	o.dropMeta("labels", func(key string, _ any) bool {
 		return isManaged(key) || !o.is("", "Pod") && slices.Contains(kappLabels, key)
 	})
@@ -168,6 +172,7 @@ func (o *object) cleanKind() {
 	if template := fields.Map(spec, "template", "metadata"); template["creationTimestamp"] == nil {
 		delete(template, "creationTimestamp")
 	}
+
 	switch o.kind() {
 	case schema.GroupKind{Kind: "Namespace"}:
 		drop(spec, "finalizers", "kubernetes")

@@ -74,11 +74,13 @@ func (c *configuration) set(description string, schema map[string]any, names ...
 			properties[key] = schema
 			break
 		}
+
 		if properties[key] == nil {
 			properties[key] = map[string]any{"type": "object", "default": map[string]any{}}
 		}
 		parent = child(properties, key)
 	}
+
 	return expression(at)
 }
 
@@ -92,6 +94,7 @@ func (c *configuration) key(at, name string, properties map[string]any) string {
 	for i := 2; properties[key] != nil; i++ {
 		key = identifier(name) + strconv.Itoa(i)
 	}
+
 	c.keys[[2]string{at, name}] = key
 	return key
 }
@@ -141,6 +144,7 @@ func (m *maker) workload(o *object) {
 	if replicas, ok := spec["replicas"]; ok && m.wants(Replicas) {
 		spec["replicas"] = m.config.set("Number of pods.", map[string]any{"type": "integer", "minimum": int64(0), "default": replicas}, plural, o.name(), "replicas")
 	}
+
 	pod, _ := fields.PodSpec(o.value)
 	if pod == nil {
 		return
@@ -155,11 +159,13 @@ func (m *maker) workload(o *object) {
 			"items": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
 		}, plural, o.name(), "tolerations")
 	}
+
 	if m.wants(NodeSelectors) {
 		pod["nodeSelector"] = m.config.set("Labels of the nodes that the pods can run on.", map[string]any{
 			"type": "object", "default": child(pod, "nodeSelector"), "additionalProperties": map[string]any{"type": "string"},
 		}, plural, o.name(), "nodeSelector")
 	}
+
 	fields.Containers(o.value, func(_, list string, c map[string]any) { m.container(c, plural, o.name(), list, fields.Text(c, "name")) })
 }
 
@@ -169,6 +175,7 @@ func (m *maker) container(c map[string]any, names ...string) {
 			"type": "object", "default": child(c, "resources"), "x-kubernetes-preserve-unknown-fields": true,
 		}, slices.Concat(names, []string{"resources"})...)
 	}
+
 	if m.wants(Env) {
 		for _, e := range fields.Maps(c, "env") {
 			if value, ok := e["value"].(string); ok {
@@ -177,6 +184,7 @@ func (m *maker) container(c map[string]any, names ...string) {
 			}
 		}
 	}
+
 	if ref, ok := c["image"].(string); ok && m.wants(Images) {
 		c["image"] = m.image(ref)
 	}
@@ -216,6 +224,7 @@ func (m *maker) namespaces(all []*object) {
 			}
 		}
 	}
+
 	mentions := map[string]int{}
 	for _, o := range all {
 		if ns := namespaceName(o); ns != "" {
@@ -235,6 +244,7 @@ func (m *maker) namespaces(all []*object) {
 			}
 		})
 	}
+
 	for _, ns := range slices.Sorted(maps.Keys(mentions)) {
 		m.note("texts that contain the namespace %s (%d), such as host names, stay as they are", ns, mentions[ns])
 	}
@@ -272,6 +282,7 @@ func (m *maker) secrets(all []*object) {
 			}
 		}
 	}
+
 	if n > 0 {
 		m.note("values of Secrets (%d) became configuration below secrets. Everybody who can pull the image can read these defaults: set other values with spec.configFrom, or leave the Secrets out", n)
 	}

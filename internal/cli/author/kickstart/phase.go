@@ -39,6 +39,7 @@ func (m *maker) phases(all []*object) []string {
 			o.phase = presets.PhaseOf(o.kind())
 		}
 	}
+
 	m.patchJobs(all)
 	m.dependents(all)
 	m.alignPhases(all)
@@ -46,6 +47,7 @@ func (m *maker) phases(all []*object) []string {
 	for _, o := range all {
 		used[o.phase] = true
 	}
+
 	return slices.SortedFunc(maps.Keys(used), comparePhases)
 }
 
@@ -80,10 +82,12 @@ func (m *maker) alignPhases(all []*object) {
 			} else {
 				later[moved] = true
 			}
+
 			m.note("%s %s %s: %s is in phase %s, so that neither waits for a later phase", n.Of, n.Why, n.On, moved, to)
 			moved.phase = to
 		}
 	}
+
 	m.beforeWebhooks(all)
 }
 

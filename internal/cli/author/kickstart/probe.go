@@ -28,6 +28,7 @@ func (m *maker) probesOf(all []*object) (out []any, unknown []string) {
 			named[o.kind()] = append(named[o.kind()], o.String())
 		}
 	}
+
 	for _, o := range all {
 		if field := stopped(o); field != "" && used[o.kind()] {
 			m.note("%s never becomes ready with %s, and the probe of its kind waits for it: remove the field, or exclude the object from the probe with a label", o, field)
@@ -35,6 +36,7 @@ func (m *maker) probesOf(all []*object) (out []any, unknown []string) {
 			m.note("%s never becomes ready with %s, so no probe waits for it", o, field)
 		}
 	}
+
 	byName := func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) }
 	for _, kind := range slices.SortedFunc(maps.Keys(named), byName) {
 		var conditions []string
@@ -44,6 +46,7 @@ func (m *maker) probesOf(all []*object) (out []any, unknown []string) {
 		m.note("no probe waits for %s, because it is not known whether the condition %s becomes True; if it does, add to spec.availabilityProbes: {selector: {kind: {group: %s, kind: %s}}, probes: [%s]}",
 			violation.Listed(named[kind]), strings.Join(m.defined[kind].conditions, ", "), kind.Group, kind.Kind, strings.Join(conditions, ", "))
 	}
+
 	out, unknown = presets.Probes(used)
 	unknown = slices.DeleteFunc(unknown, func(kind string) bool { return len(named[schema.ParseGroupKind(kind)]) > 0 })
 	return out, unknown
@@ -78,5 +81,6 @@ func columns(o *object) []string {
 		}
 		common = found
 	}
+
 	return slices.Sorted(maps.Keys(common))
 }

@@ -35,10 +35,12 @@ func read(inputs []Input) (all []*object, notes []string, err error) {
 			}
 			r.problems = append(r.problems, p)
 		}
+
 		if len(r.objects) > limits.PackageObjects {
 			return nil, nil, violation.Violations{{Reason: violation.ReasonLimit, Path: in.Name, Details: fmt.Sprintf("more than %d objects", limits.PackageObjects), Remedy: "Split the package."}}
 		}
 	}
+
 	if len(r.objects) == 0 && len(r.problems) == 0 {
 		r.problems = violation.Violations{{Reason: violation.ReasonNoFiles, Details: "the input has no objects", Remedy: "Pass files with Kubernetes objects with -f."}}
 	}
@@ -99,6 +101,7 @@ func (r *reader) object(o *object) {
 		r.fail(at, "Remove one of them.", "%s is also in %s (document %d)", o, other.at.Path, other.at.Document)
 		return
 	}
+
 	r.seen[key] = o
 	r.objects = append(r.objects, o)
 }
@@ -124,6 +127,7 @@ func (r *reader) kustomization(at violation.Violation, m map[string]any) {
 		r.fail(at, "Build it first: kustomize build FOLDER | kubectl package kickstart NAME -f -", "a kustomization is not an object of a cluster")
 		return
 	}
+
 	r.notes = append(r.notes, fmt.Sprintf("%s was left out: it only lists files of the input", at.Path))
 }
 

@@ -20,6 +20,7 @@ func (m *maker) patchJobs(all []*object) {
 			byAccount[key] = append(byAccount[key], o)
 		}
 	}
+
 	for _, key := range slices.Sorted(maps.Keys(byAccount)) {
 		if targets := gates.Written(all, byAccount[key][0]); len(targets) > 0 {
 			for _, job := range patchers(byAccount[key]) {
@@ -77,6 +78,7 @@ func (m *maker) dependents(all []*object) {
 	for _, o := range all {
 		webhooks = append(webhooks, gates.WebhookServers(all, o)...)
 	}
+
 	for _, o := range all {
 		if o.gvk.Group != "apps" || o.phase != phaseDeploy || slices.Contains(webhooks, o) || gates.Controls(all, o, resources...) {
 			continue

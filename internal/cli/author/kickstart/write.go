@@ -31,6 +31,7 @@ func (m *maker) write(files loader.Files, all []*object) error {
 		p = vacant(files, p)
 		files[p] = data
 	}
+
 	return nil
 }
 
@@ -74,6 +75,7 @@ func encode(v any, order []string) (data []byte, templated bool, err error) {
 			token += "0"
 		}
 	})
+
 	var expressions []string
 	fields.Walk(v, func(parent map[string]any, key string, value any) {
 		if e, ok := value.(expression); ok {
@@ -82,6 +84,7 @@ func encode(v any, order []string) (data []byte, templated bool, err error) {
 			expressions = append(expressions, name, "{{ "+string(e)+" | toJson }}")
 		}
 	})
+
 	node := &yaml.Node{}
 	if err := node.Encode(v); err != nil {
 		return nil, false, err
@@ -91,6 +94,7 @@ func encode(v any, order []string) (data []byte, templated bool, err error) {
 	if err != nil || len(expressions) == 0 {
 		return out, false, err
 	}
+
 	return []byte(strings.NewReplacer(append(expressions, "{{", `{{ "{{" }}`)...).Replace(string(out))), true, nil
 }
 
@@ -103,6 +107,7 @@ func format(n *yaml.Node) ([]byte, error) {
 	if err := enc.Encode(n); err != nil {
 		return nil, err
 	}
+
 	return out.Bytes(), enc.Close()
 }
 
@@ -126,11 +131,13 @@ func sortKeys(n *yaml.Node, parent string, order []string) {
 			}
 			return len(order) + 1
 		}
+
 		pairs := slices.SortedFunc(slices.Chunk(n.Content, 2), func(a, b []*yaml.Node) int {
 			return cmp.Or(rank(a[0].Value)-rank(b[0].Value), strings.Compare(a[0].Value, b[0].Value))
 		})
 		n.Content = slices.Concat(pairs...)
 	}
+
 	for i, child := range n.Content {
 		key := ""
 		if n.Kind == yaml.MappingNode && i%2 == 1 {

@@ -23,6 +23,7 @@ type object struct {
 	phase     int
 	phaseName string
 	source    loader.Source
+
 	// home is the namespace that the object is created in.
 	home string
 	// collision is the value of the object's annotation, which is removed from the object, or the
@@ -44,17 +45,20 @@ func (o *object) annotated(key, value string) bool { return o.GetAnnotations()[k
 // oneCase is a package as it would be installed in one case.
 type oneCase struct {
 	loader.Case
+
 	// files of the component.
 	files    loader.Files
 	manifest *manifestsv1alpha1.PackageManifest
 	objects  []*object
 	checker  *schemacheck.Checker
+
 	// namespace of the Package; empty for a ClusterPackage.
 	namespace string
 	// siblings are all cases of the component, this one included.
 	siblings []*oneCase
 	// former is the same case of an older package; nil if there is none.
 	former map[objects.Key]*object
+
 	// gates is the result of needs.
 	gates []gates.Need[*object]
 }
@@ -68,6 +72,7 @@ func newCase(session *schemacheck.Session, files loader.Files, of loader.Case) (
 	if of.Component != "" {
 		c.files = files.Below("components/" + of.Component)
 	}
+
 	var all []*unstructured.Unstructured
 	for i, phase := range phases {
 		for j, u := range phase {
@@ -80,6 +85,7 @@ func newCase(session *schemacheck.Session, files loader.Files, of loader.Case) (
 		}
 		all = append(all, phase...)
 	}
+
 	c.checker, err = session.Checker(all)
 	return c, err
 }

@@ -33,6 +33,7 @@ func keepData(c *oneCase, r reporter) {
 			claims = append(claims, o.GetName())
 		}
 	}
+
 	if first == nil {
 		return
 	}
@@ -40,6 +41,7 @@ func keepData(c *oneCase, r reporter) {
 	if len(kinds) > 0 {
 		lost = append(lost, "every "+violation.Listed(kinds)+" in the cluster")
 	}
+
 	if len(claims) > 0 {
 		lost = append(lost, "the data in "+violation.Listed(claims))
 	}
@@ -120,6 +122,7 @@ func allPowers(c *oneCase, r reporter) {
 			}
 		}
 	}
+
 	for _, o := range c.of(roleBindingKind, clusterRoleBindingKind) {
 		if fields.Text(o.Object, "roleRef", "name") == "cluster-admin" && fields.Text(o.Object, "roleRef", "kind") == "ClusterRole" {
 			r.at(o, "roleRef", "Bind a role with only the rights that it needs.", "it binds cluster-admin")

@@ -28,12 +28,15 @@ func (l Level) AtLeast(other Level) bool {
 type Finding struct {
 	Rule  string `json:"rule"`
 	Level Level  `json:"level"`
+
 	// Component of the package; empty for the root.
 	Component string `json:"component,omitempty"`
 	Path      string `json:"path,omitempty"`
+
 	// Document and Line count from 1; 0 means the whole file.
 	Document int `json:"document,omitempty"`
 	Line     int `json:"line,omitempty"`
+
 	// Object, such as "apps/v1 Deployment web".
 	Object  string `json:"object,omitempty"`
 	Field   string `json:"field,omitempty"`

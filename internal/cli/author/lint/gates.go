@@ -36,6 +36,7 @@ func customResourceProbe(c *oneCase, r reporter) {
 		if !defined[kind] || presets.Probed(kind) {
 			continue
 		}
+
 		for _, o := range c.objects {
 			if selects(probe.Selector, o) {
 				r.manifest(fmt.Sprintf("spec.availabilityProbes[%d]", i), "Remove the probe if no controller sets the status, or disable the rule if one always does.",

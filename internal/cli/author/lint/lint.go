@@ -43,6 +43,7 @@ func Run(ctx context.Context, files loader.Files, opts Options) ([]Finding, erro
 			return nil, fmt.Errorf("there is no rule %q. %s", name, violation.Suggest(name, known, "The rules are: "+strings.Join(known, ", ")+"."))
 		}
 	}
+
 	cases, err := load(ctx, files, true)
 	if err != nil {
 		return nil, err
@@ -54,6 +55,7 @@ func Run(ctx context.Context, files loader.Files, opts Options) ([]Finding, erro
 		}
 		pair(cases, older)
 	}
+
 	findings := []Finding{}
 	for _, c := range cases {
 		disabled := append(disabledRules(c.manifest), opts.Disable...)
@@ -63,6 +65,7 @@ func Run(ctx context.Context, files loader.Files, opts Options) ([]Finding, erro
 			}
 		}
 	}
+
 	return unique(findings), nil
 }
 
@@ -81,6 +84,7 @@ func load(ctx context.Context, files loader.Files, schemas bool) ([]*oneCase, er
 			report, err = session.Check(ctx, of.Component, of.Package)
 			refused = append(refused, report.Problems...)
 		}
+
 		failed = cmp.Or(failed, err)
 		cases = append(cases, c)
 		byComponent[of.Component] = append(byComponent[of.Component], c)
@@ -88,9 +92,11 @@ func load(ctx context.Context, files loader.Files, schemas bool) ([]*oneCase, er
 	if err = cmp.Or(err, failed, refused.Sorted().Err()); err != nil {
 		return nil, err
 	}
+
 	for _, c := range cases {
 		c.siblings = byComponent[c.Component]
 	}
+
 	return cases, nil
 }
 
@@ -105,6 +111,7 @@ func pair(cases, older []*oneCase) {
 				match = o
 			}
 		}
+
 		if match == nil {
 			continue
 		}

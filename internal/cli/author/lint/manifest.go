@@ -49,6 +49,7 @@ func noDisplay(c *oneCase, r reporter) {
 		r.manifest("spec.display", "Add name, shortDescription and maintainers.", "it is missing")
 		return
 	}
+
 	var missing []string
 	if display.Name == "" {
 		missing = append(missing, "name")
@@ -56,6 +57,7 @@ func noDisplay(c *oneCase, r reporter) {
 	if display.ShortDescription == "" {
 		missing = append(missing, "shortDescription")
 	}
+
 	if len(display.Maintainers) == 0 {
 		missing = append(missing, "maintainers")
 	}

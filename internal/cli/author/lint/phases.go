@@ -27,6 +27,7 @@ func webhookBeforeBackend(c *oneCase, r reporter) {
 			if service.GetName() != name || c.namespaceOf(service) != namespace {
 				continue
 			}
+
 			for _, backend := range append(c.backends(service, workloadKinds...), service) {
 				if backend.phase == o.phase && c.completes(o) && c.refused(o) == nil {
 					continue
@@ -47,6 +48,7 @@ func webhookOwnAPIGroup(c *oneCase, r reporter) {
 		if len(fields.List(webhook, "matchConditions"))+len(fields.Map(webhook, "namespaceSelector"))+len(fields.Map(webhook, "objectSelector")) > 0 {
 			return
 		}
+
 		for _, rule := range fields.Maps(webhook, "rules") {
 			groups, resources := fields.Texts(rule, "apiGroups"), fields.Texts(rule, "resources")
 			group := corev1alpha1.GroupName
@@ -56,6 +58,7 @@ func webhookOwnAPIGroup(c *oneCase, r reporter) {
 				}
 				group = "all API groups"
 			}
+
 			r.at(o, field, "Name its API groups, or exclude "+corev1alpha1.GroupName+" by matchConditions, or set failurePolicy: Ignore.",
 				"it matches %s", group)
 			return
@@ -68,6 +71,7 @@ func resourceBeforeDefinition(c *oneCase, r reporter) {
 	for _, o := range c.of(crdKind) {
 		defined[schema.GroupKind{Group: fields.Text(o.Object, "spec", "group"), Kind: fields.Text(o.Object, "spec", "names", "kind")}] = o
 	}
+
 	for _, o := range c.objects {
 		if crd := defined[o.kind]; crd != nil && crd.phase >= o.phase {
 			r.at(o, "", "Put it into a later phase, and probe the definition for the condition Established.",
@@ -81,6 +85,7 @@ func namespaceAfterUse(c *oneCase, r reporter) {
 	for _, o := range c.of(namespaceKind) {
 		namespaces[o.GetName()] = o
 	}
+
 	for _, o := range c.objects {
 		if ns := namespaces[o.GetNamespace()]; ns != nil && o.GetNamespace() != "" && ns.phase >= o.phase {
 			r.at(o, "metadata.namespace", "Put it into a later phase than the Namespace.",
@@ -97,6 +102,7 @@ func foreignNamespace(c *oneCase, r reporter) {
 	for _, o := range c.of(namespaceKind) {
 		brought = append(brought, o.GetName())
 	}
+
 	for _, o := range c.objects {
 		if ns := o.GetNamespace(); ns != "" && ns != c.namespace && !slices.Contains(brought, ns) {
 			brought = append(brought, ns) // one finding for each namespace

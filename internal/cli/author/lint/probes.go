@@ -69,6 +69,7 @@ func probeMissesFailedRollout(c *oneCase, r reporter) {
 	if err != nil {
 		return
 	}
+
 	for i, probe := range c.manifest.Spec.AvailabilityProbes {
 		var seen map[string]any
 		c.inAnyCase(func(o *object) bool {
@@ -81,6 +82,7 @@ func probeMissesFailedRollout(c *oneCase, r reporter) {
 			}
 			return seen != nil
 		})
+
 		if seen != nil {
 			r.manifest(fmt.Sprintf("spec.availabilityProbes[%d]", i), "Probe "+statusKinds[schema.GroupKind{Group: probe.Selector.Kind.Group, Kind: probe.Selector.Kind.Kind}]+".",
 				"%s %s: true before pods of a new template are ready, with %s", probe.Selector.Kind.Kind, fields.Text(seen, "metadata", "name"), counters(fields.Map(seen, "status")))

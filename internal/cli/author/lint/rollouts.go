@@ -36,6 +36,7 @@ func states[Workload, Status any](o *object, failed func(*Workload) []Status) (a
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &workload) != nil {
 		return nil
 	}
+
 	for _, status := range failed(&workload) {
 		live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&workload)
 		observed, statusErr := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
@@ -46,6 +47,7 @@ func states[Workload, Status any](o *object, failed func(*Workload) []Status) (a
 		live["status"] = observed
 		all = append(all, live)
 	}
+
 	return all
 }
 
@@ -65,6 +67,7 @@ func failedDeployment(d *appsv1.Deployment) (all []appsv1.DeploymentStatus) {
 	if surge == 0 && unavailable == 0 {
 		unavailable = 1 // as the controller does
 	}
+
 	stuck := []struct{ old, updated int32 }{{n, 0}, {n, min(surge, n)}, {n - unavailable, min(surge, n)}, {n - unavailable, min(n, surge+unavailable)}}
 	d.Spec.Replicas = &n
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
@@ -73,6 +76,7 @@ func failedDeployment(d *appsv1.Deployment) (all []appsv1.DeploymentStatus) {
 	} else {
 		d.Spec.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
 	}
+
 	for _, s := range stuck {
 		available := corev1.ConditionTrue
 		if s.old < n-unavailable {
@@ -85,6 +89,7 @@ func failedDeployment(d *appsv1.Deployment) (all []appsv1.DeploymentStatus) {
 			})
 		}
 	}
+
 	return all
 }
 
@@ -104,6 +109,7 @@ func failedStatefulSet(set *appsv1.StatefulSet) (all []appsv1.StatefulSetStatus)
 			CurrentRevision: set.Name + "-1", UpdateRevision: set.Name + "-2",
 		})
 	}
+
 	return all
 }
 
@@ -120,6 +126,7 @@ func failedDaemonSet(set *appsv1.DaemonSet) (all []appsv1.DaemonSetStatus) {
 			DesiredNumberScheduled: nodes, CurrentNumberScheduled: pods, NumberReady: ready, NumberAvailable: ready, NumberUnavailable: nodes - ready, UpdatedNumberScheduled: updated,
 		})
 	}
+
 	for _, nodes := range []int32{1, 3} {
 		add(nodes, nodes, nodes, 0)
 		if scaled(update.MaxSurge, "0", nodes, true) == 0 {
@@ -128,6 +135,7 @@ func failedDaemonSet(set *appsv1.DaemonSet) (all []appsv1.DaemonSetStatus) {
 			add(nodes, nodes, nodes-down, down)
 		}
 	}
+
 	return all
 }
 

@@ -49,6 +49,7 @@ func immutableField(c *oneCase, r reporter) {
 			continue
 		}
 		changed := changedImmutable(before, o)
+
 		// As in the engine, the annotations of both versions apply, and Keep wins.
 		either := func(key, value string) bool { return before.annotated(key, value) || o.annotated(key, value) }
 		remedy := rename + ", or annotate it with " + corev1alpha1.OnImmutableAnnotation + ": " + corev1alpha1.OnImmutableRecreate + ", which recreates it."
@@ -57,6 +58,7 @@ func immutableField(c *oneCase, r reporter) {
 		} else if either(corev1alpha1.OnImmutableAnnotation, corev1alpha1.OnImmutableRecreate) {
 			continue
 		}
+
 		if len(changed) > 0 {
 			r.at(o, changed[0], remedy, "differs from the older package in %s, which cannot change", strings.Join(changed, ", "))
 		}
@@ -88,6 +90,7 @@ func changedImmutable(before, after *object) []string {
 			}
 		}
 	}
+
 	if fields.Bool(before.Object, "immutable") {
 		names = append(names, "data", "stringData", "binaryData", "immutable")
 	}
@@ -95,6 +98,7 @@ func changedImmutable(before, after *object) []string {
 		old, now := rule.value(before, name), rule.value(after, name)
 		// The cluster has chosen the old value. It never chooses None.
 		unknown := old == nil && slices.Contains(rule.Chosen, name) && now != corev1.ClusterIPNone
+
 		// The completions of an indexed Job can change along with its parallelism.
 		elastic := name == "spec.completions" && fields.Text(after.Object, "spec", "completionMode") == "Indexed" && reflect.DeepEqual(now, fields.Get(after.Object, "spec", "parallelism"))
 		return unknown || elastic || reflect.DeepEqual(old, now)
@@ -119,6 +123,7 @@ func versionRemoved(c *oneCase, r reporter) {
 		for _, version := range fields.Maps(o.Object, "spec", "versions") {
 			served[fields.Text(version, "name")] = fields.Bool(version, "served")
 		}
+
 		for _, version := range fields.Maps(before.Object, "spec", "versions") {
 			name := fields.Text(version, "name")
 			if !fields.Bool(version, "served") || served[name] {
@@ -142,9 +147,11 @@ func leftoverInUse(c *oneCase, r reporter) {
 			left[key] = before
 		}
 	}
+
 	for _, o := range c.objects {
 		delete(left, c.key(o))
 	}
+
 	for _, o := range c.objects {
 		for key, before := range left {
 			defines := before.is(crdKind) && o.kind.Group == fields.Text(before.Object, "spec", "group") && o.kind.Kind == fields.Text(before.Object, "spec", "names", "kind")

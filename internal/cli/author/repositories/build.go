@@ -70,11 +70,13 @@ Documents that cannot be offered are named and left out. The same input gives th
 			return c.run(cmd.Context(), args, tags)
 		},
 	}
+
 	cmd.Flags().StringVarP(&c.output, "output", "o", "", "write to this `file`: .yaml, .tar, .tgz or .tar.gz")
 	cmd.Flags().StringVar(&c.push, "push", "", "push the repository to this `TAG` as an image")
 	cmd.Flags().StringVar(&c.prefix, "images", "", "host and `path` of the images of packages in folders")
 	cmd.Flags().StringVar(&c.name, "name", "", "set the `name` of the repository (default: the name of the output)")
 	c.registry.Add(cmd)
+
 	return cmd
 }
 
@@ -89,12 +91,14 @@ func (c *buildCommand) check(args []string) ([]name.Tag, error) {
 	case c.name == "":
 		c.name = repositoryName(cmp.Or(c.push, c.output))
 	}
+
 	if problems := validation.IsDNS1123Subdomain(c.name); len(problems) > 0 {
 		return nil, fmt.Errorf("%q cannot be the name of a repository: %s: choose another one with --name", c.name, problems[0])
 	}
 	if c.push == "" {
 		return nil, nil
 	}
+
 	return c.registry.Tags([]string{c.push})
 }
 
@@ -126,10 +130,12 @@ func (c *buildCommand) run(ctx context.Context, args []string, tags []name.Tag) 
 			return err
 		}
 	}
+
 	left, err := found.reduce()
 	if err != nil {
 		return err
 	}
+
 	for _, folder := range found.packages {
 		entry, err := c.packageEntry(ctx, folder)
 		if err != nil {
@@ -137,6 +143,7 @@ func (c *buildCommand) run(ctx context.Context, args []string, tags []name.Tag) 
 		}
 		found.entries = append(found.entries, entry)
 	}
+
 	files, err := found.files(c.name)
 	if err != nil {
 		return err
@@ -145,15 +152,18 @@ func (c *buildCommand) run(ctx context.Context, args []string, tags []name.Tag) 
 	if err != nil {
 		return err
 	}
+
 	for _, m := range c.missing {
 		if err := c.registry.Push(ctx, m.image, m.tags); err != nil {
 			return err
 		}
 		fmt.Fprintf(c.streams.ErrOut, "pushed %s\n", terminal.Line(m.ref))
 	}
+
 	for _, problem := range left {
 		fmt.Fprintln(c.streams.ErrOut, "warning: "+terminal.Line(problem))
 	}
+
 	return c.write(ctx, files, content, tags)
 }
 
@@ -166,11 +176,13 @@ func (c *buildCommand) write(ctx context.Context, files loader.Files, content *r
 	if err != nil {
 		return fmt.Errorf("build the image: %w", err)
 	}
+
 	if c.output != "" {
 		if err := save(c.output, image, files); err != nil {
 			return err
 		}
 	}
+
 	if err := c.registry.Push(ctx, image, tags); err != nil {
 		return err
 	}
@@ -178,6 +190,7 @@ func (c *buildCommand) write(ctx context.Context, files loader.Files, content *r
 	for _, p := range content.Packages {
 		versions += len(p.Versions)
 	}
+
 	fmt.Fprintf(c.streams.Out, "Repository %s: %s, %s\n", c.name, terminal.Count(len(content.Packages), "package"), terminal.Count(versions, "version"))
 	if c.output != "" {
 		fmt.Fprintf(c.streams.Out, "  saved   %s\n", terminal.Line(c.output))
@@ -185,6 +198,7 @@ func (c *buildCommand) write(ctx context.Context, files loader.Files, content *r
 	for _, tag := range tags {
 		fmt.Fprintf(c.streams.Out, "  digest  %s\n  pushed  %s\n", digest, tag)
 	}
+
 	return nil
 }
 
@@ -197,6 +211,7 @@ func save(file string, image v1.Image, files loader.Files) error {
 		}
 		return content.WriteFile(file, bytes.Join(all, []byte("---\n")))
 	}
+
 	layers, err := image.Layers()
 	if err != nil || len(layers) != 1 {
 		return fmt.Errorf("build the archive: %w", err)
@@ -205,6 +220,7 @@ func save(file string, image v1.Image, files loader.Files) error {
 	if form(file) == ".tar" {
 		open = layers[0].Uncompressed
 	}
+
 	layer, err := open()
 	if err != nil {
 		return fmt.Errorf("build the archive: %w", err)
@@ -214,6 +230,7 @@ func save(file string, image v1.Image, files loader.Files) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
+
 	return nil
 }
 
@@ -228,6 +245,7 @@ func (c *buildCommand) packageEntry(ctx context.Context, folder string) (reposit
 	if err != nil {
 		return repository.Entry{}, content.Reported(c.streams, err, "%s in "+folder)
 	}
+
 	if c.prefix == "" {
 		return repository.Entry{}, fmt.Errorf("%s is a package, but its image is not known: add --images HOST/PATH, for HOST/PATH/%s:v%s", folder, m.Name, m.Spec.Version)
 	}
@@ -239,6 +257,7 @@ func (c *buildCommand) packageEntry(ctx context.Context, folder string) (reposit
 	if err != nil {
 		return repository.Entry{}, err
 	}
+
 	return c.entryOf(ctx, ref, digest, files)
 }
 
@@ -259,6 +278,7 @@ func (c *buildCommand) build(ctx context.Context, folder, ref string, files load
 	case !errors.As(err, &failure) || failure.Reason != registry.ReasonNotFound:
 		return "", fmt.Errorf("%w. %s would be pushed there", err, folder)
 	}
+
 	found, err := testrunner.Validate(ctx, files, testrunner.Options{Folder: folder})
 	if err != nil {
 		return "", err
@@ -267,12 +287,14 @@ func (c *buildCommand) build(ctx context.Context, folder, ref string, files load
 	if !found.Valid {
 		return "", fmt.Errorf("%s in %s: nothing was built. To push it unchecked: kubectl package build %s --tag %s --push --ignore-schemas", content.Problems(len(found.Problems)), folder, folder, ref)
 	}
+
 	image, err := loader.Build(files, loader.BuildOptions{})
 	if err != nil {
 		return "", err
 	}
 	c.missing = append(c.missing, missingImage{image, ref, tags})
 	digest, err := image.Digest()
+
 	return digest.String(), err
 }
 
@@ -308,6 +330,7 @@ func (r *input) path(ctx context.Context, root string) error {
 		case d.Type().IsRegular() && (p == root || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(p))):
 			return r.file(ctx, p)
 		}
+
 		return nil
 	})
 }
@@ -324,6 +347,7 @@ func (r *input) file(ctx context.Context, p string) error {
 			failure = fmt.Errorf("%s (document %d): %w", p, d.Index, err)
 		}
 	})
+
 	if len(r.others) > before {
 		r.sources = append(r.sources, in.Out[0])
 	}
@@ -342,6 +366,7 @@ func (r *input) reduce() ([]string, error) {
 		files[key] = source.Data
 		names = append(names, key, source.Name)
 	}
+
 	own := strings.NewReplacer(names...)
 	content, err := repository.Read(files)
 	if err != nil {
@@ -353,10 +378,12 @@ func (r *input) reduce() ([]string, error) {
 			offered[[2]string{p.Name, v.Version}] = true
 		}
 	}
+
 	r.others = slices.DeleteFunc(r.others, func(t carvelText) bool { return t.version != "" && !offered[[2]string{t.name, t.version}] })
 	for i, problem := range content.Problems {
 		content.Problems[i] = own.Replace(problem)
 	}
+
 	return content.Problems, nil
 }
 
@@ -376,6 +403,7 @@ func (r *input) document(d *document.Document) error {
 		if err == nil {
 			r.entries = append(r.entries, index.Entries...)
 		}
+
 		return err
 	case strings.HasPrefix(apiVersion, "data.packaging.carvel.dev/") && (kind == "Package" || kind == "PackageMetadata"):
 		text, err := yaml.Marshal(m)
@@ -384,8 +412,10 @@ func (r *input) document(d *document.Document) error {
 			version, _, _ := unstructured.NestedString(m, "spec", "version")
 			r.others = append(r.others, carvelText{name: name, version: version, text: string(text)})
 		}
+
 		return err
 	}
+
 	return fmt.Errorf("%s %s does not belong in a repository: entries are RepositoryEntries, and Packages and PackageMetadata of kapp-controller", apiVersion, kind)
 }
 
@@ -403,6 +433,7 @@ func (r *input) files(named string) (loader.Files, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the repository cannot be built: %w", err)
 	}
+
 	data, err := index.Marshal()
 	if err != nil {
 		return nil, err
@@ -416,5 +447,6 @@ func (r *input) files(named string) (loader.Files, error) {
 		slices.Sort(texts)
 		files["carvel.yaml"] = []byte(strings.Join(slices.Compact(texts), "---\n"))
 	}
+
 	return files, nil
 }

@@ -42,6 +42,7 @@ package names them in spec.repositories, and update chooses from them.
 
 For the repositories of a cluster see kubectl package repo.`,
 	}
+
 	remove, pull := repositoryCommand{streams: streams}, repositoryCommand{streams: streams}
 	cmd.AddCommand(newBuild(streams), pull.onImage("pull", "TAG", "Write the repository in an image to a file", pull.pull), newPush(streams))
 	// Package Operator edits a repository in its file. The command build makes it from packages
@@ -52,6 +53,7 @@ For the repositories of a cluster see kubectl package repo.`,
 		edits.Hidden = true
 		cmd.AddCommand(edits)
 	}
+
 	return cmd
 }
 
@@ -72,12 +74,14 @@ refer to the repository by NAME, which defaults to the name of the file.`,
 			case c.name == "":
 				c.name = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
 			}
+
 			if problems := validation.IsDNS1123Subdomain(c.name); len(problems) > 0 {
 				return command.UsageError(cmd, fmt.Errorf("%q cannot be the name of a repository: %s: choose another NAME", c.name, problems[0]))
 			}
 			return c.initialize(args[0])
 		},
 	}
+
 	cmd.Flags().StringVar(&c.name, "name", "", "the same as NAME")
 	return cmd
 }
@@ -107,6 +111,7 @@ constraints, and offered by its digest.`,
 			if err := command.Takes("FILE", "IMAGE", "VERSION")(cmd, args[:min(len(args), 3)]); err != nil {
 				return err
 			}
+
 			var offered []*semver.Version
 			for _, text := range args[2:] {
 				v, err := versions.ParseVersion(text)
@@ -115,12 +120,14 @@ constraints, and offered by its digest.`,
 				}
 				offered = append(offered, v)
 			}
+
 			if _, err := content.ImageReference("IMAGE", args[1]); err != nil {
 				return command.UsageError(cmd, err)
 			}
 			return c.add(cmd.Context(), args[0], args[1], offered)
 		},
 	}
+
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		text := err.Error()
 		if strings.HasPrefix(text, "unknown") {
@@ -128,6 +135,7 @@ constraints, and offered by its digest.`,
 		}
 		return command.UsageError(cmd, err)
 	})
+
 	c.registry.Add(cmd)
 	return cmd
 }
@@ -141,6 +149,7 @@ func (c *repositoryCommand) add(ctx context.Context, path, ref string, versions 
 	if err != nil {
 		return err
 	}
+
 	entry, err := c.entryOf(ctx, ref, image.Digest, image.Files)
 	if err != nil {
 		return err
@@ -149,6 +158,7 @@ func (c *repositoryCommand) add(ctx context.Context, path, ref string, versions 
 	if err := index.Add(entry); err != nil {
 		return err
 	}
+
 	return c.write(path, index)
 }
 
@@ -165,6 +175,7 @@ func (c *repositoryCommand) entryOf(ctx context.Context, ref, digest string, fil
 	if m.Spec.Version == "" {
 		m.Spec.Version = "0.0.0" // add names the versions
 	}
+
 	return repository.EntryOf(m, parsed.Context().Name(), digest, files, providedBy(ctx, files))
 }
 
@@ -192,6 +203,7 @@ func (c *repositoryCommand) onImage(verb, noun, short string, run func(ctx conte
 			return run(cmd.Context(), args[0], ref, args[1])
 		},
 	}
+
 	c.registry.Add(cmd)
 	return cmd
 }
@@ -208,6 +220,7 @@ func (c *repositoryCommand) remove(ctx context.Context, path string, ref name.Re
 	if !index.Remove(ref.Context().Name(), digest) {
 		return fmt.Errorf("the repository in %s does not offer %s@%s", path, ref.Context().Name(), digest)
 	}
+
 	return c.write(path, index)
 }
 
@@ -238,6 +251,7 @@ func newPush(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			image, err := index.Image()
 			if err != nil {
 				return err
@@ -245,6 +259,7 @@ func newPush(streams genericiooptions.IOStreams) *cobra.Command {
 			return c.registry.Push(cmd.Context(), image, tags)
 		},
 	}
+
 	c.registry.Add(cmd)
 	return cmd
 }
@@ -258,6 +273,7 @@ func Read(path string) (*repository.Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the repository: %w", err)
 	}
+
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, limits.FileBytes+1))
 	if err != nil {
@@ -267,6 +283,7 @@ func Read(path string) (*repository.Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the repository cannot be used: %w", err)
 	}
+
 	return index, nil
 }
 

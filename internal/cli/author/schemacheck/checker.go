@@ -52,10 +52,12 @@ func (c *Checker) definitions(group string) (map[schema.GroupVersionKind]*defini
 	if err != nil {
 		return nil, err
 	}
+
 	all := map[schema.GroupVersionKind]*definition{}
 	for _, obj := range objects {
 		c.session.of(obj).addTo(all)
 	}
+
 	maps.Copy(all, c.own)
 	c.own, c.engine = all, true
 	return c.own, nil
@@ -72,6 +74,7 @@ func (c *Checker) Check(ctx context.Context, obj *unstructured.Unstructured) (fi
 	if own := all[gvk]; own != nil {
 		return own.check(ctx, obj), own.known(), nil
 	}
+
 	if described, invalid := c.kubernetes.Check(obj); described {
 		return c.builtIn(ctx, obj, invalid), true, nil
 	}
@@ -80,14 +83,17 @@ func (c *Checker) Check(ctx context.Context, obj *unstructured.Unstructured) (fi
 		unknown.Field, unknown.Remedy = "apiVersion", "Known versions: "+strings.Join(versions, ", ")+"."
 		return []Finding{unknown}, true, nil
 	}
+
 	if findings, checked, err = c.session.locations.Check(ctx, obj); checked || err != nil {
 		return findings, checked, err
 	}
+
 	// A CustomResourceDefinition cannot define kinds of a group without a domain.
 	if kinds := c.kubernetes.Kinds(gvk.Group); len(kinds) > 0 && !strings.Contains(gvk.Group, ".") {
 		unknown.Field, unknown.Remedy = "kind", violation.Suggest(gvk.Kind, kinds, "Correct apiVersion and kind.")
 		return []Finding{unknown}, true, nil
 	}
+
 	return nil, false, nil
 }
 
@@ -109,11 +115,13 @@ func (c *Checker) builtIn(ctx context.Context, obj *unstructured.Unstructured, i
 	} else if invalid != nil {
 		findings = append(findings, Finding{Problem: invalid.Error()})
 	}
+
 	for _, f := range c.kubernetes.Incomplete(obj) {
 		if !defaulted.MatchString(f.Path) {
 			findings = append(findings, fromField(f, true))
 		}
 	}
+
 	if obj.GroupVersionKind() == crdKind && invalid == nil {
 		findings = append(findings, c.session.of(obj).problems(ctx)...)
 	}

@@ -90,6 +90,7 @@ func (d *definition) check(ctx context.Context, obj *unstructured.Unstructured) 
 		d.schema, _ = config.Compile(ctx, nil, d.props())
 		d.compiled = true
 	}
+
 	if d.schema == nil {
 		return nil
 	}
@@ -97,16 +98,19 @@ func (d *definition) check(ctx context.Context, obj *unstructured.Unstructured) 
 	for _, key := range serverKeys {
 		delete(values, key)
 	}
+
 	unknown, errs := d.schema.Check(ctx, field.NewPath(rootName), values)
 	var findings []Finding
 	for _, u := range unknown {
 		findings = append(findings, Finding{Field: below(u.Field), Problem: "unknown field", Remedy: u.Remedy})
 	}
+
 	for _, e := range errs {
 		findings = append(findings, Finding{
 			Field: below(e.Field), Problem: e.ErrorBody(), Doubtful: e.Type != field.ErrorTypeTypeInvalid,
 		})
 	}
+
 	return findings
 }
 
@@ -135,6 +139,7 @@ func (d *definition) hasField(path []string) bool {
 			return additional != nil && additional.Allows
 		}
 	}
+
 	return true
 }
 
@@ -161,10 +166,12 @@ func checkDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDef
 			return []Finding{{Field: err.Field, Problem: "not checked: " + err.ErrorBody(), Doubtful: true}}
 		}
 	}
+
 	internal := &apiextensions.CustomResourceDefinition{}
 	if err := scheme().Convert(crd, internal, nil); err != nil {
 		return []Finding{{Problem: err.Error()}}
 	}
+
 	for _, e := range crdvalidation.ValidateCustomResourceDefinition(ctx, internal) {
 		if strings.HasPrefix(e.Field, "status") || strings.HasPrefix(e.Field, "metadata.") && e.Type == field.ErrorTypeForbidden {
 			continue
@@ -176,6 +183,7 @@ func checkDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDef
 		}
 		findings = append(findings, Finding{Field: path, Problem: e.ErrorBody()})
 	}
+
 	return sorted(findings)
 }
 

@@ -58,6 +58,7 @@ func NewLocations(patterns []string, opts LocationOptions) (*Locations, error) {
 		if pattern == "default" {
 			continue
 		}
+
 		// A location without a file name has the layout of the public repository of Kubernetes
 		// schemas.
 		if !strings.HasSuffix(pattern, "json") {
@@ -68,6 +69,7 @@ func NewLocations(patterns []string, opts LocationOptions) (*Locations, error) {
 		}
 		l.patterns = append(l.patterns, pattern)
 	}
+
 	return l, nil
 }
 
@@ -76,6 +78,7 @@ func (l *Locations) Check(ctx context.Context, obj *unstructured.Unstructured) (
 	if l == nil {
 		return nil, false, nil
 	}
+
 	for _, pattern := range l.patterns {
 		location, err := expand(pattern, obj.GroupVersionKind(), l.options.KubernetesVersion)
 		if err == nil {
@@ -84,6 +87,7 @@ func (l *Locations) Check(ctx context.Context, obj *unstructured.Unstructured) (
 		if err != nil {
 			return nil, false, err
 		}
+
 		compiled, err := l.compile(toURL(location))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -91,13 +95,16 @@ func (l *Locations) Check(ctx context.Context, obj *unstructured.Unstructured) (
 		if err != nil {
 			return nil, false, fmt.Errorf("the schema of %s at %s: %w", obj.GroupVersionKind(), location, err)
 		}
+
 		err = compiled.Validate(obj.Object)
 		var invalid *jsonschema.ValidationError
 		if err != nil && !errors.As(err, &invalid) {
 			return nil, false, fmt.Errorf("check against the schema at %s: %w", location, err)
 		}
+
 		return sorted(leaves(invalid)), true, nil
 	}
+
 	return nil, false, nil
 }
 
@@ -112,6 +119,7 @@ func (l *Locations) compile(url string) (*jsonschema.Schema, error) {
 		}
 		l.compiled[url] = known
 	}
+
 	return known.schema, known.err
 }
 
@@ -141,10 +149,12 @@ func expand(pattern string, gvk schema.GroupVersionKind, version string) (string
 	if version != "" && version != "master" && !strings.HasPrefix(version, "v") {
 		version = "v" + version
 	}
+
 	values := map[string]string{
 		"NormalizedKubernetesVersion": version, "StrictSuffix": "-strict", "ResourceKind": strings.ToLower(gvk.Kind),
 		"ResourceAPIVersion": gvk.Version, "Group": groupOrVersion, "KindSuffix": suffix,
 	}
+
 	var unknown string
 	out := variable.ReplaceAllStringFunc(pattern, func(found string) string {
 		name := variable.FindStringSubmatch(found)[1]
@@ -153,6 +163,7 @@ func expand(pattern string, gvk schema.GroupVersionKind, version string) (string
 		}
 		return values[name]
 	})
+
 	if unknown != "" {
 		return "", fmt.Errorf("test.kubeconform.schemaLocations: %q has no variable %q: there are .ResourceKind, .ResourceAPIVersion, .Group, .KindSuffix, .NormalizedKubernetesVersion and .StrictSuffix", pattern, unknown)
 	}
@@ -184,6 +195,7 @@ func (l *Locations) Load(location string) (any, error) {
 	default:
 		return nil, fmt.Errorf("%s is neither a file of the package nor an HTTP URL", location)
 	}
+
 	if err != nil {
 		return nil, err
 	}
@@ -192,6 +204,7 @@ func (l *Locations) Load(location string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if len(text) > limits.SchemaFileBytes {
 		return nil, fmt.Errorf("more than %d bytes, which is the limit", limits.SchemaFileBytes)
 	}
@@ -199,6 +212,7 @@ func (l *Locations) Load(location string) (any, error) {
 	if err != nil {
 		return nil, errors.New("it is not valid JSON") // without quoting it
 	}
+
 	return value, nil
 }
 
@@ -227,6 +241,7 @@ func (l *Locations) download(location string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	switch answer.StatusCode {
 	case http.StatusOK:
 		return answer.Body, nil
@@ -235,6 +250,7 @@ func (l *Locations) download(location string) (io.ReadCloser, error) {
 	default:
 		err = fmt.Errorf("the server answers %s", answer.Status)
 	}
+
 	answer.Body.Close()
 	return nil, err
 }

@@ -72,6 +72,7 @@ func (s *Session) Check(ctx context.Context, component string, pkg *loader.Packa
 	if err != nil {
 		return Report{}, err
 	}
+
 	report := Report{Unchecked: map[string]int{}}
 	for i, phase := range objects {
 		for j, obj := range phase {
@@ -87,6 +88,7 @@ func (s *Session) Check(ctx context.Context, component string, pkg *loader.Packa
 			}
 		}
 	}
+
 	return report, nil
 }
 

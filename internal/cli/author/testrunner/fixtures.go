@@ -64,6 +64,7 @@ func readFixtures(folder, relative string) (loader.Files, error) {
 			return nil, fmt.Errorf("read the fixtures: %s is not a folder", dir)
 		}
 	}
+
 	if !exists {
 		return nil, nil
 	}
@@ -71,6 +72,7 @@ func readFixtures(folder, relative string) (loader.Files, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the fixtures: %w", err)
 	}
+
 	return files, nil
 }
 
@@ -108,10 +110,12 @@ func compare(relative string, fixtures, rendered loader.Files) []FileDiff {
 		case bytes.Equal(want, got):
 			continue
 		}
+
 		// The labels are Package Operator's.
 		diff.Diff = udiff.Unified(path.Join(relative, p), path.Join("rendered", p), string(want), string(got))
 		diffs = append(diffs, diff)
 	}
+
 	return diffs
 }
 
@@ -128,6 +132,7 @@ func writeFixtures(folder, relative string, rendered, present loader.Files) erro
 			err = root.Remove(path.Join(relative, p))
 		}
 	}
+
 	for p, data := range rendered {
 		target := path.Join(relative, p)
 		if err == nil {
@@ -137,6 +142,7 @@ func writeFixtures(folder, relative string, rendered, present loader.Files) erro
 			err = root.WriteFile(target, data, 0o644)
 		}
 	}
+
 	if err != nil {
 		return fmt.Errorf("write the fixtures: %w", err)
 	}
@@ -155,5 +161,6 @@ func Fixtures(ctx context.Context, files loader.Files) (loader.Files, error) {
 			out[path.Join(folderOf(of.Component, of.Name), p)] = data
 		}
 	})
+
 	return out, err
 }

@@ -69,6 +69,7 @@ func Run(ctx context.Context, files loader.Files, opts Options) (*Result, error)
 			r.err = errors.Join(r.schemas(of), r.fixtures(of))
 		}
 	})
+
 	var wrong violation.Violations
 	if err != nil && !errors.As(err, &wrong) {
 		return nil, err
@@ -76,11 +77,13 @@ func Run(ctx context.Context, files loader.Files, opts Options) (*Result, error)
 	if r.err != nil {
 		return nil, r.err
 	}
+
 	r.result.Problems = append(wrong, r.result.Problems...).Sorted()
 	r.result.Warnings = append(warnings, r.result.Warnings...).Sorted()
 	if err := r.unusedFixtures(); err != nil {
 		return nil, err
 	}
+
 	return r.result, nil
 }
 
@@ -109,6 +112,7 @@ func (r *run) schemas(of loader.Case) error {
 		session = schemacheck.NewSession(locations)
 		r.sessions[of.Component] = session
 	}
+
 	report, err := session.Check(r.ctx, of.Component, of.Package)
 	if err != nil {
 		return err
@@ -118,13 +122,16 @@ func (r *run) schemas(of loader.Case) error {
 		r.result.Warnings = append(r.result.Warnings, report.Doubts...)
 		return nil
 	}
+
 	for _, doubt := range report.Doubts {
 		doubt.Reason = violation.ReasonKubeconform
 		r.result.Problems = append(r.result.Problems, doubt)
 	}
+
 	for kind, n := range report.Unchecked {
 		r.result.Unchecked[kind] = max(n, r.result.Unchecked[kind])
 	}
+
 	return nil
 }
 
@@ -148,12 +155,14 @@ func (r *run) fixtures(of loader.Case) error {
 	if !filepath.IsLocal(c.Fixtures) {
 		return fmt.Errorf("%q is not a valid folder name", of.Name)
 	}
+
 	present, err := readFixtures(r.opts.Folder, c.Fixtures)
 	if err != nil {
 		return err
 	}
 	expected := expectedFixtures(of, present)
 	c.Files = compare(c.Fixtures, present, expected)
+
 	switch {
 	case len(c.Files) == 0 && (present != nil || len(expected) == 0):
 		// Version control cannot keep an empty folder.
@@ -167,6 +176,7 @@ func (r *run) fixtures(of loader.Case) error {
 	default:
 		c.Outcome = Failed
 	}
+
 	r.result.Cases = append(r.result.Cases, c)
 	return nil
 }
@@ -181,6 +191,7 @@ func (r *run) unusedFixtures() error {
 		used[c.Fixtures] = true
 		folders[strings.TrimSuffix(c.Fixtures, "/"+c.Name)] = true
 	}
+
 	for _, folder := range slices.Sorted(maps.Keys(folders)) {
 		entries, err := os.ReadDir(filepath.Join(r.opts.Folder, filepath.FromSlash(folder)))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -194,6 +205,7 @@ func (r *run) unusedFixtures() error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -217,6 +229,7 @@ func (r *Result) Mismatches() (problems, warnings violation.Violations) {
 			}
 		}
 	}
+
 	return problems, warnings
 }
 

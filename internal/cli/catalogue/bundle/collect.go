@@ -27,9 +27,11 @@ type Content interface {
 // collection holds the references of a bundle.
 type collection struct {
 	content Content
+
 	// refs as packages write them, in the order of their discovery.
 	refs   []string
 	listed map[string]bool
+
 	// digests of references that were resolved when their files were read, so that the saved image
 	// is the one that was read.
 	digests map[string]string
@@ -66,6 +68,7 @@ func (c *collection) add(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
+
 	c.digests[ref] = digest
 	pinned := repositoryOf(ref) + "@" + digest
 	files, err := c.content.PackageFiles(ctx, pinned)
@@ -75,6 +78,7 @@ func (c *collection) add(ctx context.Context, ref string) error {
 	if loader.HasManifest(files) {
 		return c.addPackage(ctx, ref, files)
 	}
+
 	offered, err := c.content.RepositoryFiles(ctx, pinned)
 	if err != nil {
 		return err
@@ -82,15 +86,18 @@ func (c *collection) add(ctx context.Context, ref string) error {
 	if len(offered) == 0 {
 		return fmt.Errorf("the image %s is neither a package nor a repository of packages", ref)
 	}
+
 	index, err := repository.FromImage(ref, offered)
 	if err != nil {
 		return err
 	}
+
 	for _, entry := range index.Entries {
 		if err := c.add(ctx, entry.Image+"@"+entry.Digest); err != nil {
 			return fmt.Errorf("of the repository %s: %w", ref, err)
 		}
 	}
+
 	return nil
 }
 
@@ -104,17 +111,20 @@ func (c *collection) addPackage(ctx context.Context, ref string, files loader.Fi
 		if read.Lock == nil {
 			continue
 		}
+
 		for _, image := range read.Lock.Spec.Images {
 			pinned := repositoryOf(image.Image) + "@" + image.Digest
 			locked[pinned] = true
 			c.list(pinned)
 		}
+
 		for _, dependency := range read.Lock.Spec.Dependencies {
 			if err := c.add(ctx, dependency.Image+"@sha256:"+strings.TrimPrefix(dependency.Digest, "sha256:")); err != nil {
 				return fmt.Errorf("of the package %s, dependency %s: %w", ref, dependency.Name, err)
 			}
 		}
 	}
+
 	c.addOfObjects(ctx, ref, files, locked)
 	return nil
 }
@@ -129,6 +139,7 @@ func (c *collection) addOfObjects(ctx context.Context, ref string, files loader.
 				cases = append(cases, read.Manifest.Test.Template[i].Name)
 			}
 		}
+
 		for _, testCase := range cases {
 			pkg, _, err := loader.Preview(ctx, files, loader.PreviewOptions{Component: part.Component, TestCase: testCase, LockedImages: true})
 			if err != nil {
@@ -138,6 +149,7 @@ func (c *collection) addOfObjects(ctx context.Context, ref string, files loader.
 				c.warn("the package %s cannot be rendered without values, so images that its objects name and its lock does not have might be missing", ref)
 				continue
 			}
+
 			for _, image := range pkg.Images {
 				named := image.Image
 				if image.Digest != "" {

@@ -56,12 +56,14 @@ needs. The same content gives the same bytes. It needs room for the bundle twice
 			case c.file == "":
 				err = errors.New("there is no output: add -o FILE")
 			}
+
 			if err != nil {
 				return command.UsageError(cmd, err)
 			}
 			return c.save(cmd.Context(), args)
 		},
 	}
+
 	cmd.Flags().StringVarP(&c.file, "output", "o", "", "write to this `file`, such as web.tar")
 	c.registry.Add(cmd)
 	return cmd
@@ -81,6 +83,7 @@ func (c *bundleCommand) save(ctx context.Context, refs []string) error {
 	}
 	c.warn(report)
 	fmt.Fprintf(c.Streams.Out, "%s and %s saved to %s\n", terminal.Count(len(report.Images), "image"), terminal.Count(report.Signatures, "signature"), terminal.Line(c.file))
+
 	return nil
 }
 
@@ -116,6 +119,7 @@ its own, and run kubectl package verify on its images there before you use them.
 			return c.load(cmd.Context(), args[0])
 		},
 	}
+
 	cmd.Flags().StringVar(&c.to, "to", "", "push below this `host/path`")
 	c.registry.Add(cmd)
 	c.Output.Add(cmd)
@@ -132,12 +136,14 @@ func (c *bundleCommand) load(ctx context.Context, file string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
+
 	c.warn(report)
 	return c.Output.Write(c.Streams.Out, report, func(terminal.Styles) string {
 		var b strings.Builder
 		for _, image := range report.Images {
 			fmt.Fprintf(&b, "%s → %s\n", terminal.Line(image.From), terminal.Line(image.To))
 		}
+
 		fmt.Fprintf(&b, "%s and %s pushed\n", terminal.Count(len(report.Images), "image"), terminal.Count(report.Signatures, "signature"))
 		if report.Overrides == "" {
 			return b.String()
@@ -146,6 +152,7 @@ func (c *bundleCommand) load(ctx context.Context, file string) error {
 		if report.ImageConfigs != "" {
 			fmt.Fprintf(&b, "\nOr apply this, which redirects packages, repositories and the images that packages name at once:\n\n%s", terminal.Text(report.ImageConfigs))
 		}
+
 		return b.String()
 	})
 }

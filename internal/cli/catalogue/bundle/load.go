@@ -38,6 +38,7 @@ func Load(ctx context.Context, to Registries, r io.Reader, prefix string) (*Repo
 	if err := extract(r, folder); err != nil {
 		return nil, err
 	}
+
 	index, err := layout.ImageIndexFromPath(folder)
 	if err != nil {
 		return nil, fmt.Errorf("it is not a bundle: %w", err)
@@ -46,6 +47,7 @@ func Load(ctx context.Context, to Registries, r io.Reader, prefix string) (*Repo
 	if err != nil {
 		return nil, fmt.Errorf("it is not a bundle: index.json: %w", err)
 	}
+
 	targets, overrides, err := place(list.Manifests, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("index.json: %w", err)
@@ -65,6 +67,7 @@ func Load(ctx context.Context, to Registries, r io.Reader, prefix string) (*Repo
 			report.Warnings = append(report.Warnings, withoutHost(ref))
 		}
 	}
+
 	return report, nil
 }
 
@@ -82,6 +85,7 @@ func place(images []v1.Descriptor, prefix string) (targets []string, overrides r
 		if host != "" && !hostPattern.MatchString(host) {
 			return nil, nil, fmt.Errorf("manifests[%d]: the annotation %s is %q, but overrides need a host in the form host or host:port, in lower case", i, refName, ref)
 		}
+
 		if path.Clean("/"+repository) != "/"+repository {
 			return nil, nil, fmt.Errorf("manifests[%d]: the annotation %s is %q, which might lead out of the prefix", i, refName, ref)
 		}
@@ -89,6 +93,7 @@ func place(images []v1.Descriptor, prefix string) (targets []string, overrides r
 		if !named {
 			host, repository = "docker.io", parsed.Context().RepositoryStr()
 		}
+
 		folder := strings.TrimSuffix(prefix, "/") + "/" + strings.ReplaceAll(host, ":", "-") + "/" // a path cannot contain a port
 		if named {
 			folders[host+"/"] = folder
@@ -97,6 +102,7 @@ func place(images []v1.Descriptor, prefix string) (targets []string, overrides r
 		if _, byDigest := parsed.(name.Digest); byDigest {
 			target = folder + repository + "@" + parsed.Identifier()
 		}
+
 		if other, ok := taken[target]; ok && other.Digest != d.Digest {
 			return nil, nil, fmt.Errorf("%s with the digest %s and %s with the digest %s would both be pushed to %s: save them into separate bundles, and load the bundles below different prefixes",
 				other.Annotations[refName], other.Digest, ref, d.Digest, target)
@@ -104,9 +110,11 @@ func place(images []v1.Descriptor, prefix string) (targets []string, overrides r
 		taken[target] = d
 		targets = append(targets, target)
 	}
+
 	for _, from := range slices.Sorted(maps.Keys(folders)) {
 		overrides = append(overrides, registry.Override{From: from, To: folders[from]})
 	}
+
 	return targets, overrides, nil
 }
 
@@ -144,8 +152,10 @@ func push(ctx context.Context, to Registries, index v1.ImageIndex, d v1.Descript
 		if err != nil {
 			return fmt.Errorf("push %s: %w", target, err)
 		}
+
 		return nil
 	}
+
 	image, err := index.Image(d.Digest)
 	if err == nil {
 		err = remote.Write(parsed, image, options...)
@@ -153,6 +163,7 @@ func push(ctx context.Context, to Registries, index v1.ImageIndex, d v1.Descript
 	if err != nil {
 		return fmt.Errorf("push %s: %w", target, err)
 	}
+
 	return nil
 }
 
@@ -189,6 +200,7 @@ func extract(r io.Reader, folder string) error {
 		if err != nil {
 			return fmt.Errorf("it is not a bundle: %w", err)
 		}
+
 		if header.Typeflag == tar.TypeDir {
 			continue
 		}
@@ -196,11 +208,13 @@ func extract(r io.Reader, folder string) error {
 		if match == nil || header.Typeflag != tar.TypeReg {
 			return fmt.Errorf("it is not a bundle: %q is not a file of an OCI layout", header.Name)
 		}
+
 		for record := range header.PAXRecords {
 			if strings.HasPrefix(record, "GNU.sparse.") {
 				return fmt.Errorf("it is not a bundle: %q is a sparse file, which bundle save does not write", header.Name)
 			}
 		}
+
 		if match[2] == "" && header.Size > limits.ImageManifestBytes {
 			return fmt.Errorf("it is not a bundle: %q has %d bytes, the limit is %d", header.Name, header.Size, limits.ImageManifestBytes)
 		}
@@ -220,6 +234,7 @@ func extractFile(r io.Reader, file, digest string) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("the bundle is damaged: %w", err)
 	}
+
 	if got := hex.EncodeToString(sum.Sum(nil)); digest != "" && got != digest {
 		return fmt.Errorf("the bundle is damaged: the blob sha256:%s has the digest sha256:%s", digest, got)
 	}

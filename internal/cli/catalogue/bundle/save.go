@@ -72,6 +72,7 @@ func Save(ctx context.Context, from Registries, roots []string, w io.Writer, scr
 	if err != nil {
 		return nil, err
 	}
+
 	defer func() { _ = os.RemoveAll(folder) }()
 	path, err := layout.Write(folder, empty.Index)
 	if err != nil {
@@ -83,6 +84,7 @@ func Save(ctx context.Context, from Registries, roots []string, w io.Writer, scr
 			return nil, err
 		}
 	}
+
 	if err := s.index(); err != nil {
 		return nil, err
 	}
@@ -106,6 +108,7 @@ func (s *saving) image(ctx context.Context, ref, known string) error {
 	if known != "" {
 		parsed = parsed.Context().Digest(known)
 	}
+
 	digest, err := s.write(parsed, ref, options)
 	if err != nil {
 		return fmt.Errorf("save %s: %w", ref, err)
@@ -114,6 +117,7 @@ func (s *saving) image(ctx context.Context, ref, known string) error {
 	if err := s.signatures(ctx, parsed, ref, digest, options); err != nil {
 		return fmt.Errorf("save the signatures of %s: %w", ref, err)
 	}
+
 	return nil
 }
 
@@ -140,6 +144,7 @@ func (s *saving) write(parsed name.Reference, ref string, options []remote.Optio
 			return v1.Hash{}, err
 		}
 	}
+
 	s.descriptors = append(s.descriptors, v1.Descriptor{
 		MediaType: got.MediaType, Size: got.Size, Digest: got.Digest, Annotations: map[string]string{refName: ref},
 	})
@@ -156,12 +161,14 @@ func (s *saving) signatures(ctx context.Context, image name.Reference, ref strin
 	if unread > 0 {
 		s.report.Warnings = append(s.report.Warnings, fmt.Sprintf("the image %s has at least %d more signatures than the %d that are saved: only %d are read to verify it", ref, unread, len(bundles), limits.Signatures))
 	}
+
 	repository := image.Context()
 	for _, d := range bundles {
 		if err := s.signature(repository.Digest(d.String()), repositoryOf(ref)+"@"+d.String(), options); err != nil {
 			return err
 		}
 	}
+
 	tag := strings.Replace(digest.String(), ":", "-", 1) + ".sig"
 	return s.signature(repository.Tag(tag), repositoryOf(ref)+":"+tag, options)
 }
@@ -186,6 +193,7 @@ func (s *saving) index() error {
 			return err
 		}
 	}
+
 	list, err := s.path.ImageIndex()
 	if err != nil {
 		return err
@@ -194,6 +202,7 @@ func (s *saving) index() error {
 		return errors.Join(err, fmt.Errorf("the list of %d images and signatures has %d bytes, the limit of index.json is %d: save fewer packages into one bundle",
 			len(s.descriptors), size, limits.ImageManifestBytes))
 	}
+
 	return nil
 }
 
@@ -208,6 +217,7 @@ func writeTar(w io.Writer, folder string) error {
 		if err != nil {
 			return err
 		}
+
 		relative, err := filepath.Rel(folder, path)
 		if err != nil {
 			return err
@@ -215,16 +225,19 @@ func writeTar(w io.Writer, folder string) error {
 		if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: filepath.ToSlash(relative), Size: info.Size(), Mode: 0o644}); err != nil {
 			return err
 		}
+
 		f, err := os.Open(path)
 		if err != nil {
 			return err
 		}
 		defer f.Close()
 		_, err = io.Copy(out, f)
+
 		return err
 	})
 	if err != nil {
 		return err
 	}
+
 	return out.Close()
 }

@@ -69,6 +69,7 @@ func schemaOf(crd *CRD, version string) *apiextensionsv1.JSONSchemaProps {
 type Written struct {
 	mu    sync.Mutex
 	kinds map[schema.GroupKind]*CRD
+
 	// changed are the versions with a new schema.
 	changed map[schema.GroupVersionKind]bool
 	written map[objects.Key]*unstructured.Unstructured
@@ -91,6 +92,7 @@ func (d *Written) Learn(key objects.Key, before, now *unstructured.Unstructured)
 	old, crd := Of(before), Of(now)
 	gk := KindOf(crd)
 	d.kinds[gk] = crd
+
 	for _, v := range crd.Spec.Versions {
 		was := schemaOf(old, v.Name)
 		d.changed[gk.WithVersion(v.Name)] = was == nil || !reflect.DeepEqual(was, schemaOf(crd, v.Name))
@@ -109,6 +111,7 @@ func (d *Written) Mapping(gk schema.GroupKind, version string) (m *meta.RESTMapp
 	if served := servedVersions(crd); version == "" && len(served) > 0 {
 		version = served[0]
 	}
+
 	if !apihelpers.HasServedCRDVersion(crd, version) {
 		return nil, false
 	}
@@ -116,6 +119,7 @@ func (d *Written) Mapping(gk schema.GroupKind, version string) (m *meta.RESTMapp
 	if crd.Spec.Scope == apiextensionsv1.ClusterScoped {
 		scope = meta.RESTScopeRoot
 	}
+
 	return &meta.RESTMapping{
 		GroupVersionKind: gk.WithVersion(version), Scope: scope,
 		Resource: schema.GroupVersionResource{Group: gk.Group, Version: version, Resource: crd.Spec.Names.Plural},
@@ -148,6 +152,7 @@ func (d *Written) check(ctx context.Context, template map[string]any) error {
 		}
 		d.checker = checker
 	}
+
 	findings, _, err := d.checker.Check(ctx, &unstructured.Unstructured{Object: template})
 	if err != nil {
 		return err
@@ -158,6 +163,7 @@ func (d *Written) check(ctx context.Context, template map[string]any) error {
 			wrong = append(wrong, strings.TrimPrefix(strings.TrimSpace(f.Field+": "+f.Problem+" "+f.Remedy), ": "))
 		}
 	}
+
 	if len(wrong) > 0 {
 		return invalid(strings.Join(wrong, "; "))
 	}

@@ -24,11 +24,13 @@ func Losses(before, after *CRD) []string {
 		}
 		found = append(found, schemaLosses(v.Name, schemaOf(before, v.Name), schemaOf(after, v.Name))...)
 	}
+
 	was, errWas := apihelpers.GetCRDStorageVersion(before)
 	is, errIs := apihelpers.GetCRDStorageVersion(after)
 	if errWas == nil && errIs == nil && was != is {
 		lose("objects are stored in version %s instead of %s from now on: fields that it does not have are lost with the next write", is, was)
 	}
+
 	return found
 }
 
@@ -51,6 +53,7 @@ func schemaLosses(version string, before, after *apiextensionsv1.JSONSchemaProps
 			found = append(found, fmt.Sprintf("field %s leaves the schema of %s: its values are pruned", p.path, version))
 		}
 	}
+
 	return found
 }
 
@@ -67,6 +70,7 @@ func dropped(before, after *apiextensionsv1.JSONSchemaProps, path string, found 
 	if ptr.Deref(before.XPreserveUnknownFields, false) {
 		*found = append(*found, pruned{cmp.Or(path, "."), true})
 	}
+
 	for name, old := range before.Properties {
 		at := path + "." + name
 		if now, stays := after.Properties[name]; stays {
@@ -75,6 +79,7 @@ func dropped(before, after *apiextensionsv1.JSONSchemaProps, path string, found 
 			*found = append(*found, pruned{at, false})
 		}
 	}
+
 	if before.Items != nil && after.Items != nil {
 		dropped(before.Items.Schema, after.Items.Schema, path+"[]", found)
 	}

@@ -48,6 +48,7 @@ func (c *activateCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
+
 	number := set.ObjectSetSpec().Revision
 	if err := desired.Activate(ctx, cl, r, set); err != nil {
 		return err
@@ -56,6 +57,7 @@ func (c *activateCommand) run(ctx context.Context, n cluster.Name) error {
 	if !c.Wait {
 		return nil
 	}
+
 	return c.await(ctx, cl, r, set)
 }
 
@@ -76,6 +78,7 @@ func (c *activateCommand) await(ctx context.Context, cl *cluster.Cluster, r *clu
 	if err != nil {
 		return err
 	}
+
 	return rolledOut(&c.Command, r.String(), set.ObjectSetSpec().Revision)
 }
 
@@ -108,6 +111,7 @@ func (c *rejectCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
+
 	number := set.ObjectSetSpec().Revision
 	if set == r.Current() && !objectsets.Waiting(set) && meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded) {
 		return fmt.Errorf("revision %d of %s is in charge: activate another one instead", number, r)
@@ -115,6 +119,7 @@ func (c *rejectCommand) run(ctx context.Context, n cluster.Name) error {
 	if err := desired.ChangeSet(ctx, cl, set, map[string]any{corev1alpha1.RejectedAnnotation: "true"}, nil); err != nil {
 		return cl.Explain(fmt.Sprintf("cannot reject revision %d of %s", number, r), err)
 	}
+
 	_, err = fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("revision %d of %s is rejected", number, r)))
 	return err
 }

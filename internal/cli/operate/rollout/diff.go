@@ -33,6 +33,7 @@ cluster.`,
 	c.Output.Add(cmd)
 	cmd.Flags().Int64Var(&c.from, "from-revision", 0, "compare from this `revision` (default: the one before the later)")
 	cmd.Flags().Int64Var(&c.to, "to-revision", 0, "compare to this `revision` (default: the newest)")
+
 	return cmd
 }
 
@@ -45,6 +46,7 @@ func (c *diffCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
+
 	before, err := cl.ComparableObjects(ctx, from)
 	if err != nil {
 		return err
@@ -53,6 +55,7 @@ func (c *diffCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
+
 	result := cluster.Compare(from, to, before, after)
 	return c.Output.Write(c.Streams.Out, result, func(styles terminal.Styles) string { return diffText(r.String(), result, styles) })
 }
@@ -67,11 +70,13 @@ func (c *diffCommand) choose(r *cluster.Rollout) (from, to corev1alpha1.GenericO
 			return nil, nil, err
 		}
 	}
+
 	if c.from > 0 {
 		from, err = r.Revision(c.from)
 	} else {
 		from, err = r.Previous(to)
 	}
+
 	return from, to, err
 }
 
@@ -84,6 +89,7 @@ func diffText(what string, c objectdiff.Comparison, styles terminal.Styles) stri
 	if c.Probes {
 		b.WriteString("~ availability probes\n")
 	}
+
 	marks := map[objectdiff.Kind]string{
 		objectdiff.Added: styles.Good("+"), objectdiff.Removed: styles.Bad("-"), objectdiff.Changed: styles.Busy("~"), objectdiff.Moved: styles.Busy(">"),
 	}
@@ -93,6 +99,7 @@ func diffText(what string, c objectdiff.Comparison, styles terminal.Styles) stri
 		for _, f := range o.Fields {
 			rows = append(rows, []string{"    " + terminal.Line(f.Path), fieldChange(f)})
 		}
+
 		for i, line := range terminal.Table(rows) {
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 			for _, text := range o.Fields[i].Lines() {
@@ -100,6 +107,7 @@ func diffText(what string, c objectdiff.Comparison, styles terminal.Styles) stri
 			}
 		}
 	}
+
 	if len(c.Objects) == 0 && c.Phases == nil && !c.Probes {
 		b.WriteString("no difference\n")
 	}

@@ -33,6 +33,7 @@ func New(on command.Command) *cobra.Command {
 RESOURCE is NAME, or package/NAME, clusterpackage/NAME, objectdeployment/NAME or
 clusterobjectdeployment/NAME; kind and name can also be two arguments.`,
 	}
+
 	cmd.AddCommand(newHistory(on), newDiff(on), newStatus(on), newUndo(on), newActivate(on), newReject(on))
 	return cmd
 }
@@ -64,6 +65,7 @@ More: docs/administrate/upgrade-and-back.md#who-changed-it`,
 	c.Output.Add(cmd, output.Names, wideFormat)
 	cmd.Flags().Int64Var(&c.revision, "revision", 0, "print the revision with this `number`, as YAML unless -o is set")
 	cmd.Flags().BoolVar(&c.timeline, "timeline", false, "show when each phase of one revision was opened, applied and ready")
+
 	return cmd
 }
 
@@ -79,6 +81,7 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 	if c.timeline {
 		return c.printTimeline(r)
 	}
+
 	if c.revision > 0 {
 		return c.one(r)
 	}
@@ -91,12 +94,15 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 			}
 			list.Items = append(list.Items, masked)
 		}
+
 		return c.Output.Print(c.Streams.Out, list)
 	}
+
 	rows := [][]string{{"REVISION", "SUCCESSFUL", "CHANGE-CAUSE", "VERSION", "IMAGE"}}
 	if wide {
 		rows[0] = append(rows[0], "CREATED", "CHANGED-WITH")
 	}
+
 	for i, set := range r.Sets {
 		succeeded := "False"
 		if meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded) {
@@ -106,13 +112,16 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 			fmt.Sprint(set.ObjectSetSpec().Revision), succeeded, terminal.Line(cluster.ChangeCause(r.Sets[:i], set)),
 			terminal.Line(set.GetLabels()[corev1alpha1.PackageVersionLabel]), terminal.Line(set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation]),
 		})
+
 		if wide {
 			rows[i+1] = append(rows[i+1], set.GetCreationTimestamp().UTC().Format(time.RFC3339), terminal.Line(changedWith(set)))
 		}
 	}
+
 	for _, line := range terminal.Table(rows) {
 		fmt.Fprintln(c.Streams.Out, line)
 	}
+
 	return nil
 }
 
@@ -137,6 +146,7 @@ func (c *historyCommand) one(r *cluster.Rollout) error {
 	if !c.Output.Wanted() || c.Output.Is(wideFormat) {
 		return terminal.WriteYAML(c.Streams.Out, masked)
 	}
+
 	return c.Output.Print(c.Streams.Out, masked)
 }
 
@@ -159,12 +169,14 @@ func maskedSet(set corev1alpha1.GenericObjectSet) (map[string]any, error) {
 			object.Raw = raw
 		}
 	}
+
 	value, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
 	if err != nil {
 		return nil, fmt.Errorf("print revision %d: %w", set.ObjectSetSpec().Revision, err)
 	}
 	u := unstructured.Unstructured{Object: value}
 	u.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(corev1alpha1.ScopeOf(set.GetNamespace()).Kind("ObjectSet")))
+
 	return value, nil
 }
 
@@ -195,6 +207,7 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
+
 	state := progress.Before(progress.Snapshot{Target: target, Package: pkg})
 	if !c.watch && !state.Ready {
 		return fmt.Errorf("%s is not rolled out: %s", target, progress.Culprit(state))
@@ -208,6 +221,7 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 			return err
 		}
 	}
+
 	return rolledOut(&c.Command, target.String(), state.Revision)
 }
 
@@ -245,6 +259,7 @@ func deploymentReady(dep corev1alpha1.GenericObjectDeployment) (bool, string) {
 	case available.Status != "True":
 		return false, cmp.Or(available.Message, available.Reason)
 	}
+
 	return true, ""
 }
 
@@ -265,5 +280,6 @@ func awaitRollout(ctx context.Context, c *command.Command, cl *cluster.Cluster, 
 	if err != nil {
 		return err
 	}
+
 	return rolledOut(c, r.String(), r.Deployment.ObjectDeploymentStatus().Revision)
 }

@@ -48,6 +48,7 @@ func (c *historyCommand) printTimeline(r *cluster.Rollout) error {
 			return err
 		}
 	}
+
 	t, err := timelineOf(set)
 	if err != nil {
 		return err
@@ -64,6 +65,7 @@ func timelineOf(set corev1alpha1.GenericObjectSet) (*timeline, error) {
 	for _, times := range status.Timeline {
 		t.Phases = append(t.Phases, timelinePhase{PhaseTimes: times, Applying: between(times.OpenedAt, times.AppliedAt), Waiting: between(times.AppliedAt, times.ReadyAt)})
 	}
+
 	t.Omitted = max(0, len(set.ObjectSetSpec().Phases)-limits.TimelinePhases)
 	return t, nil
 }
@@ -86,12 +88,14 @@ func (t *timeline) text() string {
 			first = phase.OpenedAt
 		}
 	}
+
 	rows := [][]string{{"PHASE", "OPENED", "APPLIED IN", "READY AFTER", "WAITED FOR"}}
 	for _, phase := range t.Phases {
 		rows = append(rows, []string{
 			terminal.Line(phase.Name), since(between(first, phase.OpenedAt), "+"), since(phase.Applying, ""), since(phase.Waiting, ""), terminal.Line(phase.WaitedFor),
 		})
 	}
+
 	text := fmt.Sprintf("Revision %d", t.Revision)
 	if first != nil {
 		text += ", which started at " + first.UTC().Format(time.RFC3339)
@@ -100,6 +104,7 @@ func (t *timeline) text() string {
 	for _, line := range terminal.Table(rows) {
 		text += line + "\n"
 	}
+
 	if t.Omitted > 0 {
 		text += fmt.Sprintf("Not shown: %d phases after the first %d, because their times are not kept.\n", t.Omitted, limits.TimelinePhases)
 	}

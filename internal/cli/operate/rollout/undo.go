@@ -54,6 +54,7 @@ or if the package is chosen by packageRef.`,
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the plan without changing anything")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until it is complete")
+
 	return cmd
 }
 
@@ -69,6 +70,7 @@ func (c *undoCommand) run(ctx context.Context, n cluster.Name) error {
 	if r.Package == nil {
 		return c.deployment(ctx, cl, r, set)
 	}
+
 	return c.pkg(ctx, cl, r, set)
 }
 
@@ -77,6 +79,7 @@ func (c *undoCommand) choose(r *cluster.Rollout) (corev1alpha1.GenericObjectSet,
 	if current == nil {
 		return nil, fmt.Errorf("%s: %w", r, ErrNoRevision)
 	}
+
 	switch {
 	case c.revision > 0:
 		return r.Revision(c.revision)
@@ -86,6 +89,7 @@ func (c *undoCommand) choose(r *cluster.Rollout) (corev1alpha1.GenericObjectSet,
 		fmt.Fprintln(c.Streams.ErrOut, terminal.Line(fmt.Sprintf("note: the rollout was rolled back automatically; setting the spec to revision %d, which is in charge", current.ObjectSetSpec().Revision)))
 		return current, nil
 	}
+
 	return r.LastGood(current)
 }
 
@@ -119,6 +123,7 @@ func (c *undoCommand) pkg(ctx context.Context, cl *cluster.Cluster, r *cluster.R
 	if len(r.Package.PackageSpec().ConfigFrom) > 0 {
 		fmt.Fprintln(c.Streams.ErrOut, "note: values of spec.configFrom are the current ones of its sources")
 	}
+
 	f := undoPreview{undoCommand: c, cluster: cl, rollout: r, set: set, image: want.Image}
 	if done, err := f.run(ctx); err != nil || done {
 		return err
@@ -127,6 +132,7 @@ func (c *undoCommand) pkg(ctx context.Context, cl *cluster.Cluster, r *cluster.R
 	if err != nil {
 		return err
 	}
+
 	fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("%s %s (revision %d)", r.Target, done.What, set.ObjectSetSpec().Revision)))
 	if !c.Wait {
 		return nil
@@ -144,6 +150,7 @@ func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (desired.Pa
 		return want, fmt.Errorf("%s follows the offers of repositories, so it would be upgraded again. To go back to revision %d, pin its version: kubectl package upgrade %s --version %s --allow-downgrade",
 			r, number, r.Target.Flags(), version)
 	}
+
 	if reason := sensitive(r.Package, set); reason != "" {
 		return want, fmt.Errorf("%s cannot go back to revision %d: %s. Put the old values into the Secret, or install the old image: kubectl package install IMAGE %s",
 			r, number, reason, r.Target.Flags())
@@ -154,6 +161,7 @@ func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (desired.Pa
 	if err != nil {
 		return want, fmt.Errorf("revision %d of %s does not record its image", number, r)
 	}
+
 	want.Image = image
 	if _, byDigest := ref.(name.Digest); !byDigest {
 		if digest == "" {
@@ -162,6 +170,7 @@ func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (desired.Pa
 		}
 		want.Image = ref.Context().Digest(digest).Name()
 	}
+
 	want.Component = annotations[corev1alpha1.PackageComponentAnnotation]
 	config := configOf(set)
 	switch {
@@ -172,6 +181,7 @@ func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (desired.Pa
 	default:
 		want.Config = config.Raw
 	}
+
 	return want, nil
 }
 
@@ -196,6 +206,7 @@ func (c *undoCommand) deployment(ctx context.Context, cl *cluster.Cluster, r *cl
 	if desired.Sealed(set) {
 		return fmt.Errorf("%s cannot go back to revision %d: it has sensitive values, which are not kept", r, number)
 	}
+
 	f := undoPreview{undoCommand: c, cluster: cl, rollout: r, set: set}
 	if done, err := f.run(ctx); err != nil || done {
 		return err
@@ -203,6 +214,7 @@ func (c *undoCommand) deployment(ctx context.Context, cl *cluster.Cluster, r *cl
 	if err := restoreTemplate(ctx, cl, r, set); err != nil {
 		return err
 	}
+
 	fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("%s has the template of revision %d again", r, number)))
 	if !c.Wait {
 		return nil
@@ -248,6 +260,7 @@ func (f *undoPreview) run(ctx context.Context) (done bool, err error) {
 		fmt.Fprintln(f.Streams.ErrOut, terminal.Line("note: the data that might be lost is not known: "+err.Error()))
 		return false, nil
 	}
+
 	t := planning.Printer{Styles: terminal.StylesFor(f.Streams.ErrOut)}
 	t.Section("Data that might be lost", t.Styles.Bad, planning.LossRows(plan.Losses))
 	t.Refusals(plan.Refusals)
@@ -257,6 +270,7 @@ func (f *undoPreview) run(ctx context.Context) (done bool, err error) {
 	if len(plan.Losses) > 0 && !f.yes {
 		return false, command.Confirm(f.Streams, fmt.Sprintf("Go back to revision %d anyway?", f.set.ObjectSetSpec().Revision))
 	}
+
 	return false, nil
 }
 

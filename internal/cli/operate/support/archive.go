@@ -77,12 +77,14 @@ func End(r io.Reader) (last []byte, cut bool, err error) {
 			break
 		}
 	}
+
 	if len(last) > most {
 		last, cut = last[len(last)-most:], true
 	}
 	if cut { // a line without its start might have the end of a secret
 		_, last, _ = bytes.Cut(last, []byte("\n"))
 	}
+
 	return last, cut, nil
 }
 
@@ -96,15 +98,18 @@ func (a *Archive) Contents() string {
 	for _, f := range a.Files {
 		rows = append(rows, []string{f.Name, fmt.Sprint(f.Size), f.About})
 	}
+
 	for _, line := range terminal.Table(rows) {
 		b.WriteString(line + "\n")
 	}
+
 	if len(a.Missing) > 0 {
 		b.WriteString("\nMissing\n")
 	}
 	for _, m := range a.Missing {
 		b.WriteString("  " + terminal.Line(m.What+": "+m.Why) + "\n")
 	}
+
 	return b.String()
 }
 
@@ -130,6 +135,7 @@ func (a *Archive) Write(w io.Writer) error {
 			return err
 		}
 	}
+
 	if err := t.Close(); err != nil {
 		return err
 	}

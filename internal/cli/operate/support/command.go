@@ -63,11 +63,13 @@ before you pass it on.`,
 		Args: command.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
+
 	c.Connects(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.Flags().StringVarP(&c.file, "output", "o", "", "write to this `file`, which must not exist (default lockstep-support-TIME.tar.gz)")
 	cmd.Flags().StringVar(&c.manager, "manager-namespace", corev1alpha1.DefaultNamespace, "`namespace` of the manager")
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "read everything, and list the contents without writing the file")
+
 	return cmd
 }
 
@@ -80,6 +82,7 @@ func (c *supportCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	g := &gathering{Cluster: cl, all: all, manager: c.manager, archive: &Archive{Created: time.Now().UTC().Truncate(time.Second)}}
 	if err := g.run(ctx); err != nil {
 		return err
@@ -88,6 +91,7 @@ func (c *supportCommand) run(ctx context.Context) error {
 	if c.dryRun {
 		return nil
 	}
+
 	file := c.file
 	if file == "" {
 		file = "lockstep-support-" + g.archive.Created.Format("20060102-150405") + ".tar.gz"
@@ -96,6 +100,7 @@ func (c *supportCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if err := errors.Join(g.archive.Write(f), f.Close()); err != nil {
 		return errors.Join(err, os.Remove(file))
 	}
@@ -126,10 +131,12 @@ func (g *gathering) run(ctx context.Context) error {
 	for _, what := range hidden {
 		g.archive.Lack(what, "they may not be listed")
 	}
+
 	g.objects, g.names, g.sensitive = map[string][]map[string]any{}, map[string]bool{}, map[string]bool{}
 	for _, kind := range g.kinds() {
 		g.read(ctx, corev1alpha1.GroupVersion.WithKind(kind), "", nil)
 	}
+
 	inManager := []client.ListOption{client.InNamespace(g.manager)}
 	g.read(ctx, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, g.manager, inManager)
 	g.read(ctx, corev1.SchemeGroupVersion.WithKind("Pod"), g.manager, inManager)
@@ -149,6 +156,7 @@ func (g *gathering) run(ctx context.Context) error {
 	for _, kind := range slices.Sorted(maps.Keys(g.objects)) {
 		g.addObjects(kind)
 	}
+
 	g.addLogs(ctx)
 	g.archive.Lack("metrics", "the manager only serves them to accounts with the role lockstep-metrics-reader: see docs/administrate/watch.md")
 	return ctx.Err()
@@ -187,6 +195,7 @@ func (g *gathering) list(ctx context.Context, kind schema.GroupVersionKind, opts
 		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		return page, g.all.List(ctx, page, append([]client.ListOption{client.Limit(raw.Limit), client.Continue(raw.Continue)}, opts...)...)
 	})
+
 	pages.PageSize, pages.PageBufferSize = pageSize, 0
 	return pages.EachListItem(ctx, metav1.ListOptions{}, func(item apiruntime.Object) error {
 		u := item.(*unstructured.Unstructured)
@@ -195,6 +204,7 @@ func (g *gathering) list(ctx context.Context, kind schema.GroupVersionKind, opts
 				g.sensitive[value], g.values = true, g.values+len(value)
 			}
 		}
+
 		g.names[u.GetName()], g.names[u.GetNamespace()] = true, true
 		if sizes < 2*MaxFileBytes {
 			kept := Keep(u.Object)
@@ -203,6 +213,7 @@ func (g *gathering) list(ctx context.Context, kind schema.GroupVersionKind, opts
 			sizes += len(raw)
 			return nil
 		}
+
 		g.objects[kind.Kind] = append(g.objects[kind.Kind], nil) // counted
 		return nil
 	})
@@ -224,6 +235,7 @@ func (g *gathering) addObjects(kind string) {
 		b.Write(raw)
 		count++
 	}
+
 	b.WriteString("]}\n")
 	total := len(g.objects[kind])
 	if count < total {
@@ -255,6 +267,7 @@ func (g *gathering) addExplanations(ctx context.Context, found []corev1alpha1.Ge
 		g.archive.Lack("explanations", fmt.Sprintf("%[2]d of %[1]d packages that are not available are explained", len(found), supportExplained))
 		found = found[:supportExplained]
 	}
+
 	for _, pkg := range found {
 		target := progress.TargetOf(pkg)
 		d, err := diagnose.Package(ctx, g.Cluster, target, pkg)
@@ -281,11 +294,13 @@ func (g *gathering) addLogs(ctx context.Context) {
 		g.archive.Lack("logs", "namespace "+g.manager+" has no pod of the manager. If it is in another: --manager-namespace")
 		return
 	}
+
 	clients, err := kubernetes.NewForConfig(g.Config)
 	if err != nil {
 		g.archive.Lack("logs", err.Error())
 		return
 	}
+
 	for _, pod := range pods.Items {
 		for _, container := range pod.Status.ContainerStatuses {
 			g.addLog(ctx, clients, &pod, container.Name, false)
@@ -308,6 +323,7 @@ func (g *gathering) addLog(ctx context.Context, clients kubernetes.Interface, po
 		g.archive.Lack(name, err.Error())
 		return
 	}
+
 	defer func() { _ = stream.Close() }()
 	text, cut, err := End(stream)
 	if err != nil {
@@ -317,5 +333,6 @@ func (g *gathering) addLog(ctx context.Context, clients kubernetes.Interface, po
 	if cut {
 		g.archive.Lack(name, fmt.Sprintf("the last %d bytes of it are in the archive", len(text)))
 	}
+
 	g.archive.Add(name+".log", about, []byte(g.redactor.Text(string(text))))
 }

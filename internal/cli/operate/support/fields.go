@@ -86,6 +86,7 @@ func Keep(object map[string]any) map[string]any {
 			}
 		}
 	}
+
 	return out
 }
 
@@ -104,6 +105,7 @@ func shown(value any, f fields, show func(string) string) any {
 				out[name] = shown(below, deeper, show)
 			}
 		}
+
 		return out
 	case []any:
 		out := make([]any, len(value))
@@ -117,6 +119,7 @@ func shown(value any, f fields, show func(string) string) any {
 		}
 		return show(value)
 	}
+
 	return value
 }
 
@@ -153,6 +156,7 @@ func Sensitive(object map[string]any) (found []string) {
 			}
 		}
 	}
+
 	var walk func(value any)
 	walk = func(value any) {
 		switch value := value.(type) {
@@ -171,6 +175,7 @@ func Sensitive(object map[string]any) (found []string) {
 			}
 		}
 	}
+
 	// Revisions have the config of their time, which might no longer be the Package's.
 	meta, _ := object["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
@@ -180,6 +185,7 @@ func Sensitive(object map[string]any) (found []string) {
 			leaves(config)
 		}
 	}
+
 	walk(object["spec"])
 	walk(object["objects"]) // of a slice
 	return found

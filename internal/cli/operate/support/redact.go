@@ -40,6 +40,7 @@ func NewRedactor(values []string, names map[string]bool) *Redactor {
 		last := len(chunks) - 1
 		chunks[last] = append(chunks[last], value)
 	}
+
 	r := &Redactor{}
 	for _, chunk := range chunks {
 		found, err := sensitive.New(chunk)
@@ -48,6 +49,7 @@ func NewRedactor(values []string, names map[string]bool) *Redactor {
 		}
 		r.values = append(r.values, found)
 	}
+
 	return r
 }
 
@@ -59,6 +61,7 @@ func forms(values []string) iter.Seq[string] {
 			if decoded, err := base64.StdEncoding.DecodeString(value); err == nil {
 				all = append(all, string(decoded))
 			}
+
 			for _, text := range all {
 				if !yield(text) {
 					return
@@ -105,6 +108,7 @@ func (r *Redactor) Text(text string) string {
 		}
 		text = strings.Join(lines, "")
 	}
+
 	text = keys.ReplaceAllString(outbound.Conceal(text), sensitive.Mark)
 	text = userinfo.ReplaceAllString(text, "${1}…@")
 	text = tokens.ReplaceAllString(text, sensitive.Mark)
