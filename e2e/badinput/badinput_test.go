@@ -2,20 +2,15 @@ package badinput_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,7 +70,6 @@ func TestBadInput(t *testing.T) {
 	rows := append(contentRows(), rolloutRows()...)
 	hostile, hosts := hostileRows(t)
 	b := newBed(t, hosts)
-	idle := memoryOf(t, b.manager)
 	t.Run("rows", func(t *testing.T) {
 		// Rows that wait for a timeout come first, so that the others run meanwhile.
 		for _, r := range append(hostile, rows...) {
@@ -89,8 +83,7 @@ func TestBadInput(t *testing.T) {
 	if b.manager.Exited() {
 		t.Error("the manager did not survive")
 	}
-	peak := memoryOf(t, b.manager)
-	note(t, "memory", "VmHWM of the manager after %d rows: %d MiB, %d MiB before them; the limit is %d MiB", len(rows)+len(hostile), peak>>20, idle>>20, memoryLimit>>20)
+	peak := b.manager.Peak(t)
 	if peak > memoryLimit {
 		t.Errorf("the manager took %d bytes of memory, more than %d", peak, memoryLimit)
 	}
@@ -138,20 +131,13 @@ func (b *bed) judge(t *testing.T, r row) {
 	}
 	mark, err := b.audit.Mark(t.Context())
 	require.NoError(t, err)
-	begin := time.Now()
 	b.env.Create(t, harness.Package(ns, "bad", image))
 	if r.between != nil {
 		r.between(t, b.env, ns)
 	}
-	good := time.Now()
 	b.env.Create(t, harness.Package(ns, "good", b.good))
 	b.env.WaitAvailableWithin(t, meanwhile, ns, "good")
-	beside := time.Since(good)
-
-	c := b.verdict(t, r, ns)
-	took := time.Since(begin)
-	note(t, r.name, "%s=%s/%s after %s (a good package meanwhile was Available after %s):\n%s",
-		c.Type, c.Status, c.Reason, took.Round(10*time.Millisecond), beside.Round(10*time.Millisecond), indent(c.Message))
+	b.verdict(t, r, ns)
 	b.judgeStatusCommand(t, r, ns)
 	b.judgeValidateCommand(t, r)
 	b.judgeNothingWritten(t, mark, ns)
@@ -164,25 +150,20 @@ func (b *bed) judge(t *testing.T, r row) {
 }
 
 // verdict waits for the row's condition.
-func (b *bed) verdict(t *testing.T, r row, ns string) metav1.Condition {
+func (b *bed) verdict(t *testing.T, r row, ns string) {
 	t.Helper()
-	var found metav1.Condition
-	var last error
 	harness.Eventually(t, patience, fmt.Sprintf("%s=%s/%s with %q", r.condition, r.status, r.reason, r.texts), func(ctx context.Context) error {
 		pkg := &corev1alpha1.Package{}
 		if err := b.env.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: "bad"}, pkg); err != nil {
-			return errors.Join(last, err)
+			return err
 		}
 		for _, c := range pkg.Status.Conditions {
 			if c.Type == r.condition && string(c.Status) == r.status && c.Reason == r.reason && missing(c.Message, r.texts) == "" {
-				found = c
 				return blocks(pkg, r.blocking)
 			}
 		}
-		last = fmt.Errorf("the status is %+v", pkg.Status)
-		return last
+		return fmt.Errorf("the status is %+v", pkg.Status)
 	})
-	return found
 }
 
 func blocks(pkg *corev1alpha1.Package, object string) error {
@@ -210,10 +191,9 @@ func missing(message string, texts []string) string {
 // judgeStatusCommand checks the output of `kubectl-package status`.
 func (b *bed) judgeStatusCommand(t *testing.T, r row, ns string) {
 	t.Helper()
-	out, err := b.plugin(t, "status", "bad", "-n", ns)
-	note(t, r.name, "$ kubectl package status bad -n %s    (%s)\n%s", ns, outcome(err), indent(out))
+	out, _ := b.plugin(t, "status", "bad", "-n", ns)
 	if text := missing(unwrap(out), unwrapAll(r.texts)); text != "" {
-		t.Errorf("status does not print %q", text)
+		t.Errorf("status does not print %q:\n%s", text, out)
 	}
 }
 
@@ -230,13 +210,11 @@ func (b *bed) judgeValidateCommand(t *testing.T, r row) {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
 	}
 	out, err := b.plugin(t, "validate", dir)
-	out = strings.ReplaceAll(out, dir, "DIR")
-	note(t, r.name, "$ kubectl package validate DIR    (%s)\n%s", outcome(err), indent(out))
 	if (err == nil) != r.valid {
-		t.Errorf("validate ends with %s", outcome(err))
+		t.Errorf("validate ends with %v:\n%s", err, out)
 	}
 	if text := missing(unwrap(out), unwrapAll(r.validate)); text != "" {
-		t.Errorf("validate does not print %q", text)
+		t.Errorf("validate does not print %q:\n%s", text, out)
 	}
 }
 
@@ -258,13 +236,6 @@ func unwrapAll(all []string) []string {
 		out[i] = unwrap(s)
 	}
 	return out
-}
-
-func outcome(err error) string {
-	if err == nil {
-		return "exit code 0"
-	}
-	return err.Error()
 }
 
 // judgeNothingWritten checks in the audit log that no object of the bad package was
@@ -298,55 +269,4 @@ func (b *bed) judgeWrites(t *testing.T) {
 // the engine's own kinds or events.
 func content(e sandbox.Entry) bool {
 	return e.Object.Group != corev1alpha1.GroupVersion.Group && e.Object.Resource != "events" && e.Object.Resource != "leases"
-}
-
-// memoryOf returns the most memory that the manager ever had, in bytes.
-func memoryOf(t *testing.T, m *harness.Manager) int {
-	t.Helper()
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.PID()))
-	require.NoError(t, err)
-	for line := range strings.Lines(string(raw)) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmHWM:" {
-			kib, err := strconv.Atoi(fields[1])
-			require.NoError(t, err)
-			return kib << 10
-		}
-	}
-	t.Fatal("the kernel does not report VmHWM")
-	return 0
-}
-
-var texts sync.Mutex
-
-// note shows a text that users see.
-func note(t *testing.T, name, format string, args ...any) {
-	t.Helper()
-	text := fmt.Sprintf("[%s] %s", name, fmt.Sprintf(format, args...))
-	t.Log(text)
-	path := os.Getenv("LOCKSTEP_TEXTS")
-	if path == "" {
-		return
-	}
-	texts.Lock()
-	defer texts.Unlock()
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	require.NoError(t, err)
-	defer f.Close()
-	_, err = fmt.Fprintln(f, text)
-	require.NoError(t, err)
-}
-
-func indent(s string) string {
-	return "    " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n    ")
-}
-
-func gone(ctx context.Context, env *harness.Env, obj client.Object) error {
-	err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-	if err == nil {
-		return fmt.Errorf("%s exists", obj.GetName())
-	}
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

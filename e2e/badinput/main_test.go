@@ -2,8 +2,6 @@
 // malicious images and registries. Each row checks that the Package's status names the fault and a
 // remedy, that none of the package's objects are written, and that a good package is installed
 // meanwhile. Over all rows, the manager's memory must stay within a limit.
-//
-// If LOCKSTEP_TEXTS is set, the tests append the texts that users see to that file.
 package badinput_test
 
 import (

@@ -2,7 +2,6 @@ package badinput_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -143,10 +142,5 @@ func removeWinner(t *testing.T, env *harness.Env, ns string) {
 	if both.Data["value"] != "second" {
 		t.Errorf("the object was not taken over: %v", both.Data)
 	}
-	harness.Eventually(t, patience, "the winner's own object to be deleted", func(ctx context.Context) error {
-		if err := gone(ctx, env, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "first-own"}}); err != nil {
-			return fmt.Errorf("the winner's own object: %w", err)
-		}
-		return nil
-	})
+	env.WaitGone(t, patience, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "first-own"}})
 }
