@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,29 +26,29 @@ func releasing(d *corev1alpha1.ObjectDeployment) *corev1alpha1.ObjectDeployment 
 }
 
 // retainingSet returns a set of a deployment.
-func retainingSet(ctx context.Context, dep *corev1alpha1.ObjectDeployment, revision int64) (*corev1alpha1.ObjectSet, error) {
-	sets := &corev1alpha1.ObjectSetList{}
-	if err := env.Client.List(ctx, sets, client.InNamespace(dep.Namespace)); err != nil {
+func retainingSet(ctx context.Context, dep client.Object, revision int64) (corev1alpha1.GenericObjectSet, error) {
+	list := corev1alpha1.ScopeOf(dep.GetNamespace()).NewObjectSetList()
+	if err := env.Client.List(ctx, list, client.InNamespace(dep.GetNamespace())); err != nil {
 		return nil, err
 	}
-	for i := range sets.Items {
-		if sets.Items[i].Spec.Revision == revision && metav1.IsControlledBy(&sets.Items[i], dep) {
-			return &sets.Items[i], nil
+	for _, set := range list.GenericObjectSets() {
+		if set.ObjectSetSpec().Revision == revision && metav1.IsControlledBy(set, dep) {
+			return set, nil
 		}
 	}
 	return nil, fmt.Errorf("there is no revision %d", revision)
 }
 
 // awaitRetained waits until an archived revision retains exactly these objects.
-func awaitRetained(t *testing.T, dep *corev1alpha1.ObjectDeployment, revision int64, names ...string) *corev1alpha1.ObjectSet {
+func awaitRetained(t *testing.T, dep client.Object, revision int64, names ...string) corev1alpha1.GenericObjectSet {
 	t.Helper()
-	var set *corev1alpha1.ObjectSet
+	var set corev1alpha1.GenericObjectSet
 	harness.Eventually(t, patience, fmt.Sprintf("revision %d to retain %v", revision, names), func(ctx context.Context) (err error) {
 		if set, err = retainingSet(ctx, dep, revision); err != nil {
 			return err
 		}
 		var got []string
-		for _, ref := range set.Status.Retained {
+		for _, ref := range set.ObjectSetStatus().Retained {
 			got = append(got, ref.Name)
 		}
 		if !slices.Equal(got, names) {
@@ -77,7 +76,7 @@ func TestReleasedObjects(t *testing.T) {
 	first := awaitRetained(t, dep, 1, "a", "b", "c")
 	for _, name := range []string{"a", "b", "c"} {
 		o := get(t, ns, name)
-		if metav1.GetControllerOf(o) != nil || len(o.OwnerReferences) != 1 || o.OwnerReferences[0].UID != first.UID || o.OwnerReferences[0].Kind != "ObjectSet" {
+		if metav1.GetControllerOf(o) != nil || len(o.OwnerReferences) != 1 || o.OwnerReferences[0].UID != first.GetUID() || o.OwnerReferences[0].Kind != "ObjectSet" {
 			t.Errorf("%s has the owners %+v", name, o.OwnerReferences)
 		}
 	}
@@ -141,113 +140,49 @@ func prune(t *testing.T, obj client.Object, upTo string) {
 // when they are pruned.
 func TestReleasedDefinition(t *testing.T) {
 	t.Parallel()
-	const count = 100
-	kind := schema.GroupVersionKind{Group: "retained.lockstep.run", Version: "v1", Kind: "Gadget"}
+	const group = "retained.lockstep.run"
+	object := func(group, kind, name string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
+		u.SetName(name)
+		return u
+	}
 	crd := raw(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gadgets.retained.lockstep.run"},"spec":{"group":"retained.lockstep.run","scope":"Cluster",
 		"names":{"kind":"Gadget","plural":"gadgets","singular":"gadget","listKind":"GadgetList"},
-		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer"}}}}}}}]}}`)
-	own := raw(`{"apiVersion":"retained.lockstep.run/v1","kind":"Gadget","metadata":{"name":"own"},"spec":{"size":1}}`)
-	base := deployment("", phase("crds", crd), phase("resources", own), phase("rest", raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"retained","namespace":"default"}}`)))
-	dep := &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: "retained"}, Spec: releasing(base).Spec}
+		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`)
+	own := raw(`{"apiVersion":"retained.lockstep.run/v1","kind":"Gadget","metadata":{"name":"own"}}`)
+	dep := clusterDeployment("retained", phase("crds", crd), phase("resources", own), phase("rest", raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"retained","namespace":"default"}}`)))
+	dep.Spec.ArchivalPolicy = corev1alpha1.ArchivalPolicyRelease
 	all := dep.Spec.Template.Spec.Phases
 	env.Create(t, dep)
-	rolledOut := func() {
+	awaitClusterRollout(t, dep)
+	require.NoError(t, env.Client.Create(t.Context(), object(group, "Gadget", "theirs")))
+	theirs := func() *unstructured.Unstructured {
 		t.Helper()
-		await(t, dep, "to be rolled out", func(d *corev1alpha1.ClusterObjectDeployment) error {
-			return errors.Join(
-				harness.HasCondition(d, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""),
-				harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionFalse, corev1alpha1.ReasonIdle))
-		})
+		u := object(group, "Gadget", "theirs")
+		require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(u), u))
+		return u
 	}
-	rollOut := func(phases ...corev1alpha1.ObjectSetTemplatePhase) {
-		t.Helper()
-		before := dep.DeepCopy()
-		dep.Spec.Template.Spec.Phases = phases
-		require.NoError(t, env.Client.Patch(t.Context(), dep, client.MergeFrom(before)))
-		rolledOut()
-	}
-	rolledOut()
-	for i := range count {
-		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(i)}}}
-		u.SetGroupVersionKind(kind)
-		u.SetName(fmt.Sprintf("user-%03d", i))
-		require.NoError(t, env.Client.Create(t.Context(), u))
-	}
-	versions := func() map[string]string {
-		t.Helper()
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(schema.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: "GadgetList"})
-		require.NoError(t, env.Client.List(t.Context(), list))
-		found := map[string]string{}
-		for i := range list.Items {
-			if name := list.Items[i].GetName(); name != "own" {
-				found[name] = list.Items[i].GetResourceVersion()
-			}
+	before := theirs()
+	for i, phases := range [][]corev1alpha1.ObjectSetTemplatePhase{all[2:], all, all[2:]} {
+		upgrade(t, dep, phases...)
+		awaitClusterRollout(t, dep)
+		if i == 0 {
+			awaitRetained(t, dep, 1, "gadgets.retained.lockstep.run", "own")
 		}
-		return found
-	}
-	before := versions()
-	retained := func(names ...string) {
-		t.Helper()
-		harness.Eventually(t, patience, fmt.Sprintf("the first revision to retain %v", names), func(ctx context.Context) error {
-			sets := &corev1alpha1.ClusterObjectSetList{}
-			if err := env.Client.List(ctx, sets, client.MatchingLabels{corev1alpha1.ObjectDeploymentLabel: "retained"}); err != nil {
-				return err
-			}
-			for i := range sets.Items {
-				if sets.Items[i].Spec.Revision != 1 {
-					continue
-				}
-				var got []string
-				for _, ref := range sets.Items[i].Status.Retained {
-					got = append(got, ref.Name)
-				}
-				if !slices.Equal(got, names) {
-					return fmt.Errorf("it retains %v", got)
-				}
-				return nil
-			}
-			return errors.New("it is not there")
-		})
-	}
-	rollOut(all[2])
-	retained("gadgets.retained.lockstep.run", "own")
-	if after := versions(); len(after) != count || fmt.Sprint(after) != fmt.Sprint(before) {
-		t.Errorf("%d resources of %d are there, or were written", len(after), count)
-	}
-	rollOut(all...)
-	retained()
-	rollOut(all[2])
-	if after := versions(); fmt.Sprint(after) != fmt.Sprint(before) {
-		t.Error("the resources were written when their definition was taken back")
+		if now := theirs(); now.GetUID() != before.GetUID() || now.GetResourceVersion() != before.GetResourceVersion() {
+			t.Errorf("after upgrade %d the resource of a user was written: %v", i+1, now)
+		}
 	}
 	start := env.Journal(t)
-	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
 	prune(t, dep, "3")
-	gadget := &unstructured.Unstructured{}
-	gadget.SetGroupVersionKind(kind)
-	gadget.SetName("own")
-	collect(t, gadget)
-	harness.Eventually(t, patience, "the definition to be deleted", func(ctx context.Context) error {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-		err := env.Client.Get(ctx, client.ObjectKey{Name: "gadgets.retained.lockstep.run"}, u)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("it is there: %w", err)
-	})
+	collect(t, object(group, "Gadget", "own"))
+	env.WaitGone(t, patience, object("apiextensions.k8s.io", "CustomResourceDefinition", "gadgets."+group))
 	entries, err := start.Since(t.Context(), start.From, sandbox.ByVerb("delete"), sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool { return strings.Contains(e.RequestURI, "gadgets") })
 	require.NoError(t, err)
 	if len(entries) != 2 || entries[0].Object.Name != "own" {
 		t.Errorf("not the resource before its definition:%s", harness.Lines(entries))
 	}
 	require.NoError(t, env.Client.Delete(t.Context(), dep))
-	harness.Eventually(t, patience, "the deployment to be deleted", func(ctx context.Context) error {
-		err := env.Client.Get(ctx, client.ObjectKeyFromObject(dep), dep)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("it reports %+v", dep.Status)
-	})
+	env.WaitGone(t, patience, dep)
 }
