@@ -76,6 +76,8 @@ func buildLayer(folder string, files Files) (v1.Layer, error) {
 
 func writeTar(w io.Writer, folder string, files Files) error {
 	t := tar.NewWriter(w)
+	// Times, owners and modes are fixed and paths are sorted, so that equal files have an equal
+	// digest.
 	write := func(kind byte, name string, mode int64, data []byte) error {
 		if err := t.WriteHeader(&tar.Header{Typeflag: kind, Name: name, Size: int64(len(data)), Mode: mode, ModTime: time.Unix(0, 0), Format: tar.FormatPAX}); err != nil {
 			return err

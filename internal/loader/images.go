@@ -37,6 +37,8 @@ func (l *load) lockedImages(refs map[string]string) lockedImages {
 			l.rewritten[repositoryOf(image)] = true
 		}
 		_, digest, _ := strings.Cut(refs[img.Name], "@")
+		// If two names have the same locked image, the first by name wins, in any order of the
+		// lock.
 		if first, twice := out[refs[img.Name]]; digest != "" && (!twice || img.Name < first.Name) {
 			out[refs[img.Name]] = corev1alpha1.PackageImage{Name: img.Name, Image: image, Digest: digest}
 		}

@@ -240,6 +240,7 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 		*l.opts.keep = *fixturesOf(out, read.left)
 	}
 	if len(read.problems) == 0 {
+		// An object with a problem could be the one that a patch or an entry matches.
 		l.unusedPatches(patches)
 		l.unusedIgnoredFields(reader.ignored)
 	}

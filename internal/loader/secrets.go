@@ -16,6 +16,8 @@ func SecretValues(config map[string]any) []SecretValue {
 	var out []SecretValue
 	var walk func(v any, path []string)
 	walk = func(v any, path []string) {
+		// Without spare capacity, append copies the path. Otherwise siblings would overwrite each
+		// other's.
 		path = path[:len(path):len(path)]
 		switch v := v.(type) {
 		case map[string]any:

@@ -282,6 +282,7 @@ func fromJQ(value any) any {
 		case int:
 			return int64(value)
 		case float64:
+			// A larger float does not represent every whole number.
 			if value == math.Trunc(value) && math.Abs(value) < 1<<53 {
 				return int64(value)
 			}

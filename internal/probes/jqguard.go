@@ -78,6 +78,7 @@ func guardQuery(q *gojq.Query) error {
 		gojq.OpEq, gojq.OpNe, gojq.OpGt, gojq.OpLt, gojq.OpGe, gojq.OpLe:
 	case gojq.OpAdd:
 		*q = *pipe(&gojq.Query{Left: q.Left, Op: q.Op, Right: q.Right}, call(guardCharge))
+	// Only numbers are permitted, because jq also repeats texts by * and splits them by /.
 	case gojq.OpSub, gojq.OpMul, gojq.OpDiv, gojq.OpMod:
 		result := &gojq.Query{Left: element("0"), Op: q.Op, Right: element("1")}
 		*q = *pipe(call(guardNumbers, q.Left, q.Right), pipe(result, call(guardCharge)))
