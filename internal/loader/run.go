@@ -81,7 +81,7 @@ func (r *reader) sourceOf(v violation.Violation) violation.Violation {
 	if r.rendered[v.Path] {
 		v.Path += render.Suffix
 		if v.Line > 0 {
-			v.Details += fmt.Sprintf(" (line %d of what the template renders to)", v.Line)
+			v.Details += fmt.Sprintf(" (line %d of the template's output)", v.Line)
 			v.Line = 0
 		}
 	}

@@ -63,7 +63,7 @@ func (l *load) sensitiveValues() bool {
 	}
 	var err error
 	if l.secrets, err = sensitive.New(values); err != nil {
-		l.add(violation.Violation{Reason: violation.ReasonLimit, Field: "spec.configFrom", Details: err.Error(), Remedy: "Name smaller Secrets, with what the package needs."})
+		l.add(violation.Violation{Reason: violation.ReasonLimit, Field: "spec.configFrom", Details: err.Error(), Remedy: "Name smaller Secrets, with only the values that the package needs."})
 	}
 	return err == nil
 }

@@ -198,7 +198,7 @@ func TestArchiveBombs(t *testing.T) {
 		body []byte
 		text string
 	}{
-		{"decompresses to 1 GiB", bomb(t, 1025), fmt.Sprintf("limit exceeded: the archive has more than %d bytes unpacked. Leave out what does not belong to the repository.", int64(limits.UnpackedBytes))},
+		{"decompresses to 1 GiB", bomb(t, 1025), fmt.Sprintf("limit exceeded: the archive has more than %d bytes unpacked. Leave out files that do not belong to the repository.", int64(limits.UnpackedBytes))},
 		{"one large file", gzipped(tarOf(t, map[string]string{"a.yaml": large})), fmt.Sprintf(`entry "a.yaml": the file has %d bytes; the limit is %d`, len(large), limits.FileBytes)},
 		{"all files together", gzipped(tarOf(t, map[string]string{"a.yaml": large[2:], "b.yaml": large[2:], "c.yaml": large[2:], "d.yaml": large[2:], "e.yaml": large[2:]})), fmt.Sprintf("the YAML and JSON files have more than %d bytes. Split the repository.", limits.RepositoryBytes)},
 		{"one large document", gzipped([]byte(large)), fmt.Sprintf("the file has more than %d bytes", limits.FileBytes)},

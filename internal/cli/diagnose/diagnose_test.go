@@ -195,7 +195,7 @@ func TestRemediesOfPods(t *testing.T) {
 		"its own error":        {crashed("Error", 3, "panic"), "logs web-1 -c main --previous"},
 		"root":                 {podWith(waits("CreateContainerConfigError", "container has runAsNonRoot and image will run as root (pod: \"web-1\", container: main)")), "Set securityContext.runAsUser"},
 		"an unknown user":      {podWith(waits("CreateContainerConfigError", "container has runAsNonRoot and image has non-numeric user (web), cannot verify user is non-root")), "a number other than 0"},
-		"a missing ConfigMap":  {podWith(waits("CreateContainerConfigError", `configmap "web" not found`)), "Check what the container refers to"},
+		"a missing ConfigMap":  {podWith(waits("CreateContainerConfigError", `configmap "web" not found`)), "Check the references of the container"},
 		"an image that is not": {podWith(waits("ErrImagePull", `registry.example.com/web:v9: not found`)), "Check that the image exists under that name"},
 	} {
 		f := pod(tc.pod, nil)

@@ -112,7 +112,7 @@ func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause, events []corev1.
 	default:
 		c.reason = ReasonContainer
 		c.text = fmt.Sprintf("container %s of %s cannot start: %s%s", s.Name, c.object, w.Reason, said(w.Message))
-		c.remedy = "Check what the container refers to: ConfigMaps, Secrets, volumes, its command. " +
+		c.remedy = "Check the references of the container: ConfigMaps, Secrets, volumes, its command. " +
 			fmt.Sprintf("kubectl -n %s describe pod %s", p.Namespace, p.Name)
 		if strings.Contains(w.Message, "runAsNonRoot") || strings.Contains(w.Message, "non-root") {
 			c.remedy = "Set securityContext.runAsUser of the container to a user other than 0, or use an image whose user is a number other than 0."

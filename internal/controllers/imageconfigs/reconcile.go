@@ -172,5 +172,5 @@ func stateOf(p *imagepolicy.Policy, conflict string) conditions.State {
 	if reason, problem := p.Problem(); problem != "" {
 		return conditions.State{Stalled: true, Reason: string(reason), Message: problem + "."}
 	}
-	return conditions.State{Ready: true, Reason: corev1alpha1.ReasonInEffect, Message: "It counts for images with its prefixes."}
+	return conditions.State{Ready: true, Reason: corev1alpha1.ReasonInEffect, Message: "It applies to images with its prefixes."}
 }

@@ -127,7 +127,7 @@ func (f *File) read() ([]byte, error) {
 			return nil, refuse(named.field, "names a file that cannot be read", "mount it, and let the agent read it")
 		}
 		if len(*named.data) > limits.KubeconfigBytes {
-			return nil, refuse(named.field, fmt.Sprintf("names a file of more than %d bytes", limits.KubeconfigBytes), "leave in it what this cluster needs")
+			return nil, refuse(named.field, fmt.Sprintf("names a file of more than %d bytes", limits.KubeconfigBytes), "keep only the entries that this cluster needs")
 		}
 		*named.path = ""
 	}

@@ -84,15 +84,15 @@ func decode(data []byte) (*clientcmdv1.Config, error) {
 
 	switch {
 	case len(wrong) > 0 && wrong[0].Line > 0:
-		return nil, refuse("", fmt.Sprintf("is not valid YAML in line %d", wrong[0].Line), "store what kubectl config view --raw --minify --flatten prints")
+		return nil, refuse("", fmt.Sprintf("is not valid YAML in line %d", wrong[0].Line), "store the output of kubectl config view --raw --minify --flatten")
 	case len(wrong) > 0, documents != 1:
-		return nil, refuse("", "is not one YAML document", "store what kubectl config view --raw --minify --flatten prints")
+		return nil, refuse("", "is not one YAML document", "store the output of kubectl config view --raw --minify --flatten")
 	}
 
 	text, err := json.Marshal(value)
 	all := &clientcmdv1.Config{}
 	if err != nil || json.Unmarshal(text, all) != nil {
-		return nil, refuse("", "has fields of other types than a kubeconfig", "store what kubectl config view --raw --minify --flatten prints")
+		return nil, refuse("", "has fields of other types than a kubeconfig", "store the output of kubectl config view --raw --minify --flatten")
 	}
 
 	return all, nil

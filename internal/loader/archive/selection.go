@@ -49,7 +49,7 @@ func (s *Selection) noun() string {
 // remedy is the remedy for a selection that is too large.
 func (s *Selection) remedy() string {
 	if s.Plain {
-		return "Leave out what does not belong to the repository."
+		return "Leave out files that do not belong to the repository."
 	}
 	return "Build the package image FROM scratch."
 }
@@ -58,9 +58,9 @@ func (s *Selection) remedy() string {
 // well.
 func (s *Selection) packageRemedy() string {
 	if s.Bytes < limits.PackageBytes {
-		return "Leave out what the package does not need, or raise GOMEMLIMIT and the memory limit of the manager."
+		return "Leave out files that the package does not need, or raise GOMEMLIMIT and the memory limit of the manager."
 	}
-	return "Leave out what the package does not need."
+	return "Leave out files that the package does not need."
 }
 
 // onlyFiles is the remedy for links and devices.

@@ -266,7 +266,7 @@ func (c *Check) Result(unread int) (*Verified, *Refusal) {
 
 	refusal := &Refusal{Reason: ReasonNoSignature, Message: "the registry has no signature of " + c.text}
 	if c.attestations > 0 {
-		refusal.Message += fmt.Sprintf("; it has attestations (%d), which do not count", c.attestations)
+		refusal.Message += fmt.Sprintf("; it has attestations (%d), which are not signatures", c.attestations)
 	}
 
 	if len(c.failures) > 0 {

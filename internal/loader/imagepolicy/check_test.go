@@ -111,8 +111,8 @@ func TestRefused(t *testing.T) {
 		text       string
 	}{
 		"none":                       {own.Authority(), offered{}, imagepolicy.ReasonNoSignature, "no signature of " + image},
-		"attestation of the key":     {own.Authority(), bundles(own.Attested(t, image, "https://slsa.dev/provenance/v1")), imagepolicy.ReasonNoSignature, "it has attestations (1), which do not count"},
-		"attestation, keyless":       {virtual.Authority(false), bundles(virtual.Bundle(image, "https://slsa.dev/provenance/v1", signed.Subject, nil)), imagepolicy.ReasonNoSignature, "which do not count"},
+		"attestation of the key":     {own.Authority(), bundles(own.Attested(t, image, "https://slsa.dev/provenance/v1")), imagepolicy.ReasonNoSignature, "it has attestations (1), which are not signatures"},
+		"attestation, keyless":       {virtual.Authority(false), bundles(virtual.Bundle(image, "https://slsa.dev/provenance/v1", signed.Subject, nil)), imagepolicy.ReasonNoSignature, "which are not signatures"},
 		"other digest":               {own.Authority(), bundles(own.Bundle(t, other)), imagepolicy.ReasonSignatureInvalid, "of another image"},
 		"other digest, simple":       {own.Authority(), simple(own.Simple(t, other)), imagepolicy.ReasonSignatureInvalid, "of another image"},
 		"other digest, keyless":      {virtual.Authority(false), bundles(virtual.Bundle(other, imagepolicy.PredicateType, signed.Subject, nil)), imagepolicy.ReasonSignatureInvalid, "of another image"},

@@ -66,7 +66,7 @@ func (c *checker) probe(field string, p *corev1alpha1.Probe) {
 
 	v := c.r.At(violation.ReasonProbeInvalid, field).Because("Write one entry for each.", "%d of condition, fieldsEqual and cel are set; exactly one is needed", set)
 	if set > 1 {
-		v.Details += ", and fieldsEqual counts before condition before cel"
+		v.Details += ", and fieldsEqual wins over condition, and condition over cel"
 	}
 
 	c.problems = append(c.problems, c.r.Doubtful(v)...)

@@ -58,7 +58,7 @@ func TestLongLists(t *testing.T) {
 	}{
 		"referrers that can be signatures": {"/referrers/", types.OCIImageIndex, full(index, `{"digest":"`+digest+`"}`), verify, "more signatures were not read, because the limit is 100", 2},
 		"attestations": {"/referrers/", types.OCIImageIndex, full(index, `{"digest":"`+digest+`","annotations":{"`+imagepolicy.PredicateAnnotation+`":"x"}}`), verify,
-			fmt.Sprintf("attestations (%d), which do not count; at least 1 more", limits.RegistryEntries), 2},
+			fmt.Sprintf("attestations (%d), which are not signatures; at least 1 more", limits.RegistryEntries), 2},
 		"referrers without digests": {"/referrers/", types.OCIImageIndex, full(index, "{}"), verify, "the list of referrers is not a JSON object of the expected form", 1},
 		"signatures of cosign 2":    {".sig", types.OCIManifestSchema1, full(manifest, "{}"), verify, "the registry sent a list with more than 50000 entries", 1},
 		"images of an index":        {"/manifests/v1", types.OCIImageIndex, full(index, "{}"), pull, "the registry sent a list with more than 50000 entries", 3},

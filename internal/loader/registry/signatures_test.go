@@ -302,7 +302,7 @@ func TestHostileSignatures(t *testing.T) {
 	}{
 		"1,000 attestations": {func(w http.ResponseWriter, r *http.Request) bool {
 			return strings.Contains(r.URL.Path, "/referrers/") && answer(w, types.OCIImageIndex, referrers(1000, map[string]string{imagepolicy.PredicateAnnotation: attestation}, huge))
-		}, imagepolicy.ReasonNoSignature, "attestations (1000), which do not count", 5},
+		}, imagepolicy.ReasonNoSignature, "attestations (1000), which are not signatures", 5},
 		"1,000 signatures of 1 GiB": {func(w http.ResponseWriter, r *http.Request) bool {
 			switch {
 			case strings.Contains(r.URL.Path, "/referrers/"):

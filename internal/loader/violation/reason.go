@@ -62,7 +62,7 @@ const (
 var remedies = map[Reason]string{
 	ReasonInvalidYAML:         "Correct the YAML at this place.",
 	ReasonUnknownPhase:        "Name one of the manifest's phases, or add it there.",
-	ReasonLimit:               "Split the file, or leave out what the package does not need.",
+	ReasonLimit:               "Split the file, or leave out parts that the package does not need.",
 	ReasonTemplate:            "Correct the template; `kubectl package render` renders it.",
 	ReasonUnknownGVK:          "Correct apiVersion and kind.",
 	ReasonManifestInvalid:     "Correct the field in the manifest.",
