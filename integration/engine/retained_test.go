@@ -135,9 +135,9 @@ func prune(t *testing.T, obj client.Object, upTo string) {
 	meddle(t, obj, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, corev1alpha1.PruneAnnotation, upTo))
 }
 
-// A definition that a new version drops stays with its resources: neither is written when
-// it is dropped, nor the resources when it is taken back, and all are deleted in order
-// when they are pruned.
+// If a new version drops a definition, the definition and its resources stay, and neither is
+// written. If a version takes the definition back, its resources are not written. All of them are
+// deleted in order when they are pruned.
 func TestReleasedDefinition(t *testing.T) {
 	t.Parallel()
 	const group = "retained.lockstep.run"

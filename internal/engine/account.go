@@ -99,7 +99,7 @@ func (r *Rollout) accountReason(s phases.Step, err error) string {
 }
 
 // explainAccount describes a refusal of an account in the engine's own words, because the API
-// server's can repeat what an object grants.
+// server's can repeat the rights that an object grants.
 func (r *Rollout) explainAccount(s phases.Step, err error) (text string, about bool) {
 	if r.Owner.Remote() {
 		return ExplainTarget(err)

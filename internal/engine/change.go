@@ -126,8 +126,8 @@ func refused(err error) bool {
 	return !denied && apply.Classify(err) == apply.Blocked
 }
 
-// reshaped reports whether the object gets other fields than a former template has, or the
-// installer that it is adopted from.
+// reshaped reports whether the template has other fields than a former one, or than the installer
+// of an adopted object.
 func (s *step) reshaped(template map[string]any) bool {
 	if s.Foreign {
 		return s.Live.InstallerFields

@@ -81,7 +81,7 @@ func (e *Engine) claimedByOther(ctx context.Context, r *Rollout, rev *Revision, 
 	}}, nil
 }
 
-// Reason names the owner that holds a wanted object, and what to do about it.
+// Reason names the owner that holds a wanted object, and the remedy.
 func (r *Rollout) Reason(ctx context.Context, c *claims.Conflict) string {
 	if r.Adopt != nil {
 		c.Adopt = r.Adopt(ctx, c.Holder.OwnerKey)

@@ -118,8 +118,8 @@ func backoff(err error, attempts int) time.Duration {
 	return max(min(first<<min(attempts-1, 16), longest), apply.RetryAfter(err))
 }
 
-// explain puts the API server's refusal into words. The API server does not always say that a field
-// is immutable.
+// explain puts the API server's refusal into words. The API server's message does not always state
+// that a field is immutable.
 func (x *run) explain(s phases.Step, err error) string {
 	text := x.refusal(s, err)
 	var immutable *ImmutableError

@@ -33,7 +33,7 @@ type Want struct {
 type Outcome struct {
 	// Again means that the step changed something: the next step can be due at once.
 	Again bool
-	// Idle means that no step is due for now.
+	// Idle means that no step is due at present.
 	Idle bool
 	// TornDown means that all objects to remove no longer exist.
 	TornDown bool

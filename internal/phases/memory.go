@@ -50,7 +50,7 @@ type Applied struct {
 
 	// Failure is the error of the last step, for the content it was tried with.
 	Failure *Failure
-	// Contention is nil if nothing was corrected.
+	// Contention is nil if the object was never corrected.
 	Contention *Contention
 }
 

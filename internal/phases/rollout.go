@@ -190,8 +190,8 @@ func (p *planner) wait(r *Revision, ph int, c *DecisionInput, v Decision, report
 	return v.Action == Refuse || c.holds(!r.Phases[ph].entered)
 }
 
-// holds reports whether an object that has to be waited for prevents entering its phase. entering
-// means that the phase has not been entered yet.
+// holds reports whether an awaited object prevents entering its phase. entering means that the
+// phase has not been entered yet.
 func (c *DecisionInput) holds(entering bool) bool {
 	return c.Live.Unserved || !c.Live.Synced || c.Applied.preflightFailed(c.Desired) || entering && c.Applied.failed(c.Desired, c.Live.Object, c.Now)
 }

@@ -66,7 +66,7 @@ type obstacles struct {
 	incomplete bool
 }
 
-// Paused reports whether the revision does not write for now.
+// Paused reports whether the revision must not write at present.
 func (o *obstacles) Paused() bool { return o.paused }
 
 // Blocked returns why the revision must not be rolled out; empty if it can be.

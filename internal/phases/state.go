@@ -44,8 +44,8 @@ type State struct {
 	Retain func(objects.Key) bool
 	// ReportDrift means that changes by others are reported and left alone.
 	ReportDrift bool
-	// Paused means that no revision is made for now. If none stays, the objects are kept for the
-	// next one.
+	// Paused means that no revision is created at present. If no revision stays, the objects are
+	// kept for the next one.
 	Paused bool
 	// Now is the reference for retries.
 	Now time.Time

@@ -31,7 +31,7 @@ func (r *jqReads) all(in location, queries ...*gojq.Query) {
 	}
 }
 
-// query returns where the result lies if the query runs on in.
+// query returns the place of the result if the query runs on in.
 func (r *jqReads) query(q *gojq.Query, in location) location {
 	switch {
 	case q == nil:

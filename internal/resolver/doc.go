@@ -24,7 +24,7 @@
 //  3. Created packages, in the order of a breadth-first walk from the roots, by namespace and name,
 //     that follows the requirements of each package by name. Each gets the highest version.
 //  4. Optional requirements, in the order of the walk: each is satisfied if the earlier choices
-//     permit it. It changes none of them, and its failure fails nothing else.
+//     permit it. It does not change these, and its failure does not affect others.
 //
 // Each choice is the most preferred one that still has a solution, given the choices before it. The
 // plan therefore depends on the input alone, and not on its order. Only packages that a root leads
@@ -41,7 +41,7 @@
 // Roots fail one by one. If there is no solution for all of them, those whose requirements are
 // already satisfied come first, and then the others by namespace and name. A root is accepted if
 // there is a solution for it and the roots accepted before it, with any subset of the roots after
-// it; the rest of these stay as they are installed. Nothing is created for a root that fails.
+// it; the rest of these stay as they are installed. No package is created for a root that fails.
 // Packages that can only move together, such as two that require one version of a third, have to be
 // roots of one resolution.
 //

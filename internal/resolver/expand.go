@@ -22,7 +22,7 @@ func (s *search) expand(i, v int32) []int32 {
 	*s.steps++
 	recorded := of.installed
 	if recorded != nil && of.root.staysAt(v) {
-		recorded = s.world.was[recorded.Instance] // nil if nothing was recorded
+		recorded = s.world.was[recorded.Instance] // nil if no satisfier was recorded
 	}
 
 	switch {

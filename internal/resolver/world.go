@@ -241,6 +241,5 @@ func (w *world) admits(at Instance, name string, unique corev1alpha1.UniqueScope
 }
 
 // clash reports whether a scope has no room for both of two instances of a package. A Package is
-// unique in its namespace, whatever its image requires, so it never conflicts with instances
-// elsewhere.
+// unique in its namespace, regardless of its image, so it never conflicts with instances elsewhere.
 func clash(a, b string, unique corev1alpha1.UniqueScope) bool { return unique != "" && a == b }

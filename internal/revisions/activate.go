@@ -108,9 +108,9 @@ type Rollback struct {
 	Held string
 }
 
-// rollback goes back from the revision in charge to the last one that succeeded, if the former has
-// not succeeded and either is rejected or missed its deadline. It never goes back from a revision
-// that it went back to.
+// rollback replaces the revision in charge by the last successful one, if the former has not
+// succeeded and either is rejected or missed its deadline. It never rolls back from the target of a
+// rollback.
 func rollback(s State, order []int, current int) Rollback {
 	if current < 0 {
 		return Rollback{}

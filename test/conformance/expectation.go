@@ -52,8 +52,8 @@ func (e *Expectation) Fails(key string, failed bool, about ...any) {
 	e.compare(key, failed, func(want, got any) bool { return (want != nil && want != false) == (got == true) }, about)
 }
 
-// Holds compares with a function, which gets the row's value in a type of its own. The type has all
-// of its fields.
+// Holds compares with a function, which gets the row's value in its own type. The type needs all
+// fields of the value.
 func Holds[T any](e *Expectation, key string, holds func(want T) bool, about ...any) {
 	raw, is := e.stated[key]
 	if !is {

@@ -76,7 +76,7 @@ func (s *selection) explainDowngrade(i int) string {
 		version, s.last, fate) + s.stays()
 }
 
-// stays describes what happens to the installed version.
+// stays describes the fate of the installed version.
 func (s *selection) stays() string {
 	if s.request.Installed == "" {
 		return ""

@@ -19,7 +19,7 @@ const (
 	dataGroup    = "data.packaging.carvel.dev/"
 )
 
-// Note explains what happened to a field.
+// Note explains the conversion of a field.
 type Note struct {
 	// Object, such as "PackageInstall shop/web".
 	Object string

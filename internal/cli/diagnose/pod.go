@@ -150,7 +150,7 @@ func crashed(p *corev1.Pod, s *corev1.ContainerStatus, c cause, events []corev1.
 	return c
 }
 
-// livenessFailure returns what the kubelet said when it ended a container because of its liveness
+// livenessFailure returns the kubelet's message about ending a container because of its liveness
 // probe.
 func livenessFailure(container string, events []corev1.Event) string {
 	var latest *corev1.Event

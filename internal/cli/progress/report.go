@@ -76,7 +76,7 @@ type Report struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	Created    metav1.Time        `json:"created"`
 
-	// away means that the message is about the target, whatever blocked the objects before.
+	// away means that the message is about the target, regardless of earlier blocking objects.
 	away bool
 }
 

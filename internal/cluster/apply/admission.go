@@ -10,8 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Denial names what denied a request at admission: a policy and its binding, or a
-// webhook.
+// Denial names the source of a denial at admission: a policy and its binding, or a webhook.
 type Denial struct{ Policy, Binding, Webhook string }
 
 var (

@@ -14,7 +14,7 @@
 // Invariants:
 //
 //   - At most maxUnavailable Packages are updated at a time. An available Package is not updated
-//     while that many are unavailable, for whatever reason. A Package that is not available yet, or
+//     while that many are unavailable for any reason. A Package that is not available yet, or
 //     again, keeps its place in the queue.
 //   - A group is started when the updates of all groups before it have ended, and one of each has
 //     succeeded.

@@ -509,8 +509,8 @@ func (r *rivals) report(key objects.Key) {
 	}
 }
 
-// collect is the garbage collector: it deletes the objects of deployments that do not exist, and
-// ends deletions in the foreground.
+// collect simulates the garbage collector: it deletes the objects of deployments that do not exist,
+// and ends deletions in the foreground.
 func (r *rivals) collect() {
 	there := r.deployments()
 	for _, key := range r.server.Keys() {

@@ -176,9 +176,8 @@ func relevant(old, now client.Object) bool {
 		old.GetUID() != now.GetUID()
 }
 
-// news filters out our own status writes. A status from another writer has to be corrected, and so
-// does one of ours without an answer, because such a write can take effect long after it was given
-// up.
+// news filters out our own status writes. A status from another writer has to be corrected, as does
+// one of ours without an answer, because such a write can take effect long after it was given up.
 func (r *Reconciler) news() builder.Predicates {
 	return builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {

@@ -224,8 +224,8 @@ func (p *process) Run(ctx context.Context, _ objects.OwnerKey, _ bool, n int, do
 
 var errConnection = errors.New("the connection was lost")
 
-// request sends one request: others act before it arrives and before its answer does, and the
-// answer can get lost.
+// request sends one request. Other clients act before it arrives and before its answer arrives, and
+// the answer can get lost.
 func (p *process) request(what string, do func() error) error {
 	if p.dead {
 		return context.Canceled

@@ -136,8 +136,8 @@ func (c *class) Relate(ctx context.Context, phase corev1alpha1.GenericObjectSetP
 	return of, previous, nil
 }
 
-// deploymentLeaves reports whether the deployment of a phase is being deleted, or gone, with all of
-// its revisions.
+// deploymentLeaves reports whether the deployment of a phase is being deleted, or was deleted, with
+// all of its revisions.
 func (c *class) deploymentLeaves(ctx context.Context, namespace, name string) (bool, error) {
 	if name == "" {
 		return false, nil

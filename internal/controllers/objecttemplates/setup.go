@@ -36,7 +36,7 @@ type Environment interface {
 
 // Options are the parts that Setup connects.
 type Options struct {
-	// Target is the cluster that objects are written to; it is shared with deployments, and so are
+	// Target is the cluster that objects are written to; it is shared with deployments, as are
 	// Claims.
 	Target *engine.Engine
 	Claims *claims.Table

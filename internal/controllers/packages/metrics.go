@@ -159,7 +159,7 @@ func blockedSince(pkg corev1alpha1.GenericPackage, word summary.Summary) (since 
 		}
 	}
 
-	// Ready keeps the time of the first trouble, whatever the present cause.
+	// Ready keeps the time of the first problem, regardless of the present cause.
 	if ready := summary.Current(pkg, corev1alpha1.ConditionReady); ready.Type != "" && !ready.LastTransitionTime.IsZero() {
 		return ready.LastTransitionTime.Time, cause.Reason
 	}

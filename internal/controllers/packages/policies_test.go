@@ -97,8 +97,8 @@ func TestPolicyKey(t *testing.T) {
 	}
 }
 
-// A package waits in silence only while ImageConfigs are read for the first time: why they cannot
-// be read is on its status.
+// A package waits without a message only while ImageConfigs are read for the first time. If they
+// cannot be read, its status has the reason.
 func TestPoliciesThatAreNotKnown(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]struct {

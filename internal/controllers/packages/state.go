@@ -66,7 +66,7 @@ type reconciliation struct {
 // view is the snapshot of one Package in one reconcile: the input of its decision and status.
 type view struct {
 	pkg corev1alpha1.GenericPackage
-	// dep is the deployment of the Package's name, whatever its owner, or nil.
+	// dep is the deployment with the Package's name, of any owner, or nil.
 	dep         corev1alpha1.GenericObjectDeployment
 	choice      choice.Choice
 	fingerprint load.Fingerprint

@@ -102,7 +102,7 @@ type step int
 
 const (
 	stepRest    step = iota // the content is published
-	stepPaused              // nothing is fetched while the repository is paused
+	stepPaused              // no fetch while the repository is paused
 	stepFetch               // start to fetch
 	stepWait                // a fetch is in progress, or the next one is due in a moment
 	stepBackOff             // a failed fetch is repeated later, or never

@@ -184,7 +184,7 @@ func (t *Targets[S]) connect(one *target[S]) {
 	}
 }
 
-// admit connects the targets that there is room for now.
+// admit connects the targets that have room now.
 func (t *Targets[S]) admit() {
 	t.mu.Lock()
 	var admitted []Ref

@@ -43,8 +43,8 @@ func NewLock(config *rest.Config, namespace, name string, guard *Guard, restored
 	}, guard, restored), nil
 }
 
-// lock records what every response about the Lease shows of the leader. client-go
-// calls its methods from one goroutine.
+// lock records the leader's state from every response about the Lease. client-go calls its methods
+// from one goroutine.
 type lock struct {
 	resourcelock.Interface
 	guard    *Guard

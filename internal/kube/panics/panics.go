@@ -14,7 +14,7 @@ type Error struct {
 	stack       []byte
 }
 
-// Error names what failed, without any content.
+// Error names the failed task, without any content.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s failed by a defect of this engine, please report it: %s", e.doing, e.said)
 }

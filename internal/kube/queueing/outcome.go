@@ -79,8 +79,8 @@ func (o *Outcome) Result(ctx context.Context, err error) (reconcile.Result, erro
 
 // Raced reports whether a write failed by a conflict, or because this process does not lead: no
 // status reports that. A field of another manager is not a race. Neither is a denial by a webhook,
-// whatever its code, nor a concurrent write of the quota that counts the object: others write it
-// again and again, so the reconcile is repeated after the backoff of errors.
+// with any code, nor a concurrent write of the quota that counts the object: others write it again
+// and again, so the reconcile is repeated after the backoff of errors.
 func Raced(err error) bool {
 	if errors.Is(err, leadership.ErrNotLeading) {
 		return true

@@ -146,7 +146,7 @@ func (a *Memory) allowed(key Key, n int64) bool {
 	}
 }
 
-// set records what a key holds. mu is held.
+// set records the memory that a key holds. mu is held.
 func (a *Memory) set(key Key, n int64) {
 	n = max(n, 0)
 	more := n - a.held[key]

@@ -64,8 +64,8 @@ func (s *Sealing) seal(deployment string, items []item) (Slice, error) {
 }
 
 // sealBytes is the length of the part of a name that represents the content. The right to write
-// Secrets must not imply the right to write packages, so it has to be too long for anyone to find
-// other content with the same name.
+// Secrets must not imply the right to write packages, so it has to be long enough that no attacker
+// can find other content with the same name.
 const sealBytes = 16
 
 func sealOf(key, content []byte) []byte { return mac(key, content)[:sealBytes] }

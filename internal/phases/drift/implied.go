@@ -21,9 +21,9 @@ import (
 // the template lacks, and fields without a manager, which the API server defaults again. The result
 // is sent as an update if a server-side apply is refused or leaves fields behind.
 //
-// Metadata and status keep fields without a manager, because these are never defaults. So do
-// associative lists with elements, because a webhook may have added an element when the object was
-// created.
+// Metadata and status keep fields without a manager, because these are never defaults. Associative
+// lists with elements keep them, too, because a webhook may have added an element when the object
+// was created.
 type Implied struct {
 	template, live map[string]any
 	types          *ListTypes

@@ -19,9 +19,9 @@ import (
 // of the same template.
 //
 // Additions by others do not count: fields, labels, keys of a map, and elements of an associative
-// list or a set that the template does not name. Lists count as a whole unless they are known to be
-// associative or sets, and so do maps that are owned as a whole. The order among the template's own
-// elements counts, because apply restores it.
+// list or a set that the template does not name. Lists are compared as a whole unless they are
+// known to be associative or sets, as are maps that are owned as a whole. The order among the
+// template's own elements counts, because apply restores it.
 //
 // It changes neither argument. If types is nil, every list counts as a whole.
 func Project(names *objects.Names, template, live map[string]any, types *ListTypes) objects.Digest {

@@ -68,7 +68,7 @@ type ownerWatch struct {
 
 // Follow watches the owners in references for a key, in place of the former ones. It returns a
 // reference to an owner that is being deleted in the foreground. Otherwise it returns why an owner
-// cannot be watched, and after what time to ask again; zero for never.
+// cannot be watched, and the pause before the next attempt; zero for never.
 func (w *Owners) Follow(key objects.OwnerKey, refs []metav1.OwnerReference) (terminating *metav1.OwnerReference, problem string, again time.Duration) {
 	if w == nil {
 		return nil, "", 0

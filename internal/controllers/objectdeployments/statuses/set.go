@@ -115,8 +115,8 @@ func Blocking(blocking []phases.Blocker) []corev1alpha1.BlockingObject {
 	return objs
 }
 
-// Listed reports whether a status has to have the present list of objects. A long one goes into a
-// write of its own after the rollout.
+// Listed reports whether a status has to have the present list of objects. A long one gets its own
+// write after the rollout.
 func Listed(status *corev1alpha1.ObjectSetStatus, report *phases.Report, rev *engine.Revision) bool {
 	n := len(report.Controlled)
 	return n <= controllerOfInline || n <= controllerOfLast && rev.Started() == len(rev.Phases) ||

@@ -57,8 +57,8 @@ func (n names) add(all []corev1alpha1.ProvidedAPI) {
 }
 
 // PackageChanged enqueues the dependents of a Package if it changed for them, and its dependencies
-// if it needs something else of them. before is nil if the Package was created, and after is nil if
-// it was deleted.
+// if its requirements on them changed. before is nil if the Package was created, and after is nil
+// if it was deleted.
 func (l *Ledger) PackageChanged(ctx context.Context, before, after corev1alpha1.GenericPackage) error {
 	was, is := factsOf(before), factsOf(after)
 	in := l.reached(ctx, was, is)

@@ -114,7 +114,7 @@ func entriesOf(pkg corev1alpha1.GenericPackage, outcomes []resolver.Outcome) []c
 }
 
 // SameRecords reports whether two lists have the same requirements and the same packages for them,
-// whatever their conditions.
+// regardless of their conditions.
 func SameRecords(a, b []corev1alpha1.DependencyStatus) bool {
 	return slices.EqualFunc(a, b, func(a, b corev1alpha1.DependencyStatus) bool {
 		return equality.Semantic.DeepEqual(a.Dependency, b.Dependency) && equality.Semantic.DeepEqual(a.PackageRef, b.PackageRef)
