@@ -11,8 +11,8 @@
 //	cause ─► manager ─► API server ─► audit log ─► Entries ─► Tally, Span ─► Measurement ─► limits
 //
 // Everything is counted in the API server's audit log, by the manager's user name, and never in the
-// manager itself. Watches and the manager's Lease do not count. Dry runs, refused requests,
-// statuses and events do. Times come from the audit log as well: from the arrival of the request
+// manager itself. Watches and requests for the manager's Lease are left out. Dry runs, refused
+// requests, statuses and events are included. Times come from the audit log as well: from the arrival of the request
 // that is the cause to the end of the one that is the effect. Only the receipt of an event by a
 // watcher, and the start of a process, use this process's clock, which belongs to the same machine.
 //

@@ -9,8 +9,8 @@
 // No source is trusted. Bytes, files, time and redirects are bounded (package limits). Archives are
 // unpacked without links and without paths that lead out of them. Every connection is checked by
 // the address that is dialled: loopback, link-local, unspecified and multicast addresses are
-// refused unless Options.Policy permits them, and so are private ones for sources of a namespace.
-// Credentials are sent only to the host of the source, only by https or ssh, and do not appear in
-// errors. No message has a digest of a server's answer, because its content could be guessed from
+// refused unless Options.Policy permits them. For sources of a namespace, private addresses are
+// refused as well. Credentials are sent only to the host of the source, only by https or ssh, and
+// do not appear in errors. No message has a digest of a server's answer, because its content could be guessed from
 // that.
 package fetch

@@ -11,7 +11,7 @@
 //
 // A catalogue reads the same documents in files of any layout, as well as Carvel's: Package and
 // PackageMetadata of data.packaging.carvel.dev. A template that fetches one image or inline
-// manifests is carried over, and so are dependencies in the form that was proposed for Carvel. Any
+// manifests is carried over, as are dependencies in the form that was proposed for Carvel. Any
 // other step of a template is named in notCarriedOver, and the version cannot be installed.
 //
 // Invariants: an unusable document is a problem with file, document and field, and hides no other

@@ -3,7 +3,7 @@
 //
 //	Known, at one moment ─► Decide: resolver ─► Plan ─► the controller takes its steps ─► Report, on the status
 //	        ▲                                    │
-//	        └── Decisions: pending writes of others count as written
+//	        └── Decisions: pending writes of others are treated as written
 //
 // It does not write. It reads Packages through an interface of its Ledger. The other input of
 // a decision besides Known, such as offers and versions, comes from functions of its Input.
@@ -13,7 +13,7 @@
 //	Open     changes are kept from now on
 //	Survey   the Packages at one moment, with the decisions of others
 //	Note     the names that it was resolved by; a change of one of them, since Open or later, enqueues the Package
-//	Commit   the decision counts for others, until it is written
+//	Commit   others take the decision into account until it is written
 //	Changed  a package, an offer or a kind has changed (changes.go)
 //	Drop     the Package is deleted
 //
