@@ -68,7 +68,6 @@ func TestDeletePhasesInReverse(t *testing.T) {
 	if deleted.Len() != 10*objects {
 		t.Errorf("%d objects were deleted by the manager, want %d", deleted.Len(), 10*objects)
 	}
-	t.Logf("%d deletes, %d requests in all", deleted.Len(), len(slices.DeleteFunc(entries, func(e sandbox.Entry) bool { return e.Verb == "watch" || e.Object.Resource == "leases" })))
 }
 
 // nothingLeft checks that the namespace contains no objects of the engine.

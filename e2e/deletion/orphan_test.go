@@ -45,7 +45,6 @@ func TestOrphaningDeletionsDeleteNothing(t *testing.T) {
 			return
 		}
 	}
-	t.Logf("%d packages, the manager was stopped %d times, and killed %d times", rounds*orphans, u.stops, u.kills)
 }
 
 // twoObjects returns a package with two ConfigMaps. Their names start with the Package's.
@@ -59,10 +58,9 @@ func twoObjects() harness.Files {
 
 // unrest is a manager that is stopped and killed.
 type unrest struct {
-	env          *harness.Env
-	manager      *harness.Manager
-	rand         *rand.Rand
-	stops, kills int
+	env     *harness.Env
+	manager *harness.Manager
+	rand    *rand.Rand
 }
 
 // round deletes packages of a namespace: half of them with deletionPolicy Orphan. The others are
@@ -150,13 +148,11 @@ func (u *unrest) during(t *testing.T, deletion func(context.Context) error) {
 		pause(t, time.Duration(u.rand.IntN(30))*time.Millisecond)
 		if kill && u.rand.IntN(10) == 0 {
 			kill = false
-			u.kills++
 			u.manager.Kill()
 			u.env.ClearLease(t)
 			u.manager = u.env.LaunchManager(t)
 			continue
 		}
-		u.stops++
 		u.manager.Signal(syscall.SIGSTOP)
 		pause(t, time.Duration(u.rand.IntN(60))*time.Millisecond)
 		u.manager.Signal(syscall.SIGCONT)

@@ -42,7 +42,7 @@ func TestRestIsSilentAndARestartWritesNothing(t *testing.T) {
 
 	mark, err := audit.Mark(t.Context())
 	require.NoError(t, err)
-	rest := 15 * time.Second // polling at longer intervals shows in ./task test:deep
+	rest := 10 * time.Second // polling at longer intervals shows in ./task test:deep
 	if harness.Deep() {
 		rest = 10 * time.Minute
 	}

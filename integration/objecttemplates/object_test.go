@@ -116,21 +116,8 @@ func TestScopes(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
 	configMap(t, ns, "from", map[string]string{"v": "x"})
-	elsewhere := source("v1", "ConfigMap", "from", "data.v=.v")
-	elsewhere.Namespace = "default"
-	for name, tc := range map[string]struct {
-		text    string
-		sources []corev1alpha1.ObjectTemplateSource
-		says    string
-	}{
-		"other-source":   {rendering("a", `"v"`), []corev1alpha1.ObjectTemplateSource{elsewhere}, "reads its own namespace only"},
-		"cluster-source": {rendering("a", `"v"`), []corev1alpha1.ObjectTemplateSource{source("v1", "Namespace", ns)}, "is cluster-scoped"},
-		"other-object":   {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}", nil, "is in another namespace"},
-		"cluster-object": {"{apiVersion: v1, kind: Namespace, metadata: {name: escalated}}", nil, "is cluster-scoped"},
-		"itself":         {"{apiVersion: package-operator.run/v1alpha1, kind: ObjectTemplate, metadata: {name: itself}, spec: {template: '', sources: []}}", nil, "is the template itself"},
-	} {
-		awaitCondition(t, template(t, ns, name, tc.text, tc.sources...), invalid, metav1.ConditionTrue, corev1alpha1.ReasonSourceError, tc.says)
-	}
+	awaitCondition(t, template(t, ns, "other-object", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}"),
+		invalid, metav1.ConditionTrue, corev1alpha1.ReasonSourceError, "is in another namespace")
 	from := source("v1", "ConfigMap", "from", "data.v=.v")
 	cluster := &corev1alpha1.ClusterObjectTemplate{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 	cluster.Spec.Template = "{apiVersion: v1, kind: Namespace, metadata: {name: " + ns + "-made, labels: {v: '{{ .config.v }}'}}}"

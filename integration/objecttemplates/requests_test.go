@@ -77,8 +77,6 @@ func fanOut(t *testing.T, templates, sources int) {
 	if got, want := renders(t, ns)-before, templates/sources; got != want {
 		t.Errorf("%d renderings, want one of each of %d dependants", got, want)
 	}
-	t.Logf("%d templates over %d sources: %d renderings and %d requests after a change of one source",
-		templates, sources, renders(t, ns)-before, len(requests))
 
 	// A change of a value that no template reads causes no requests.
 	journal = env.Journal(t)
@@ -97,20 +95,7 @@ func TestKindArrives(t *testing.T) {
 	awaitCondition(t, tmpl, invalid, metav1.ConditionTrue, corev1alpha1.ReasonSourceError, "the API server does not serve v1/Gauge.templates.test")
 	writing := template(t, ns, "writing", "{apiVersion: templates.test/v1, kind: Gauge, metadata: {name: made}, spec: {size: 7}}")
 	awaitCondition(t, writing, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonPreflightError, "does not serve")
-	definition := `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: gauges.templates.test}
-spec:
-  group: templates.test
-  names: {kind: Gauge, plural: gauges}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
-`
+	definition := harness.Definition("templates.test", "Gauge", "gauges", "v1", "Namespaced")
 	create := func(text string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
 		require.NoError(t, yaml.Unmarshal([]byte(text), &u.Object))
