@@ -20,6 +20,8 @@ func (c *simulatedCluster) asAccount(account objects.Account, send func(*apply.W
 	if !c.impersonated(account) {
 		return send(c.Writer)
 	}
+	// The API server checks the right to impersonate first, so a refusal is not about the write
+	// itself.
 	err := send(c.Writer.As(account.User()))
 	if denied, is := apply.AsUnauthorized(err); !is || denied.Verb != "impersonate" {
 		return err
@@ -42,10 +44,12 @@ func (c *simulatedCluster) impersonated(account objects.Account) bool {
 func (c *simulatedCluster) accountWarnings() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	var warnings []string
 	for account := range c.asUser {
 		warnings = append(warnings, fmt.Sprintf("you may not impersonate %s: the dry runs use your own rights, so it is not known whether it may write the objects", account))
 	}
+	// Sorted, because the order of a map would make two plans of the same state differ.
 	slices.Sort(warnings)
 
 	return warnings
@@ -59,6 +63,8 @@ func (c *Cluster) accountExists(ctx context.Context, account objects.Account) (b
 	switch {
 	case apply.IsAbsent(err):
 		return false, nil
+	// A user without the right to read accounts can still plan. The engine reports a missing
+	// account.
 	case apierrors.IsForbidden(err):
 		return true, nil
 	}

@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
+// namespaceKind is the kind whose deletion also deletes objects of other owners.
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 
 // bystanders are other owners' objects that are deleted along with a namespace, in order.
@@ -39,6 +40,7 @@ func (b bystanders) String() string {
 	if b.more {
 		count = "at least " + count
 	}
+
 	var names []string
 	for _, key := range b.keys[:min(len(b.keys), resourcesNamed)] {
 		names = append(names, key.Kind+" "+key.Name)
@@ -59,8 +61,10 @@ func (s *simulation) bystandersIn(ctx context.Context, namespace string) (bystan
 		return bystanders{}, fmt.Errorf("read the kinds that the API server serves: %w", err)
 	}
 	found := bystanders{more: err != nil}
+
 	var resources []schema.GroupVersionResource
 	var kinds []schema.GroupVersionKind
+	// Kinds without the verb delete, such as component statuses, are not objects of a user.
 	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
@@ -92,6 +96,7 @@ func (s *simulation) list(
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {
+			// A kind that is not served or cannot be listed has no objects that a user could lose.
 			more = more || !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err)
 			return ctx.Err()
 		}
@@ -110,6 +115,7 @@ func (s *simulation) list(
 // othersOf returns the objects of a namespace that do not belong to the package and that neither
 // another of them nor Kubernetes has created.
 func (s *simulation) othersOf(items []metav1.PartialObjectMetadata) []objects.Key {
+	// The garbage collector deletes owned objects, so only their owners are named.
 	there, found := map[types.UID]bool{}, map[types.UID]objects.Key{}
 	for i := range items {
 		there[items[i].UID] = true

@@ -63,7 +63,10 @@ type Cluster struct {
 // Connect creates the clients, and discovers the served kinds. If the objects are in another
 // cluster, config is its configuration and the caller sets ID and Home.
 func Connect(config *rest.Config, reader client.Reader) (*Cluster, error) {
+	// The configuration is copied, because the caller uses its own one with other limits.
 	config = rest.CopyConfig(config)
+	// The number of requests is limited by parallel, so a limit per second would only slow the plan
+	// down.
 	config.QPS, config.RateLimiter = -1, nil
 	// Warnings of webhooks might repeat a Secret.
 	config.WarningHandler = rest.NoWarnings{}
@@ -76,6 +79,7 @@ func Connect(config *rest.Config, reader client.Reader) (*Cluster, error) {
 	if c.Metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("make a client for metadata: %w", err)
 	}
+
 	disco, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for discovery: %w", err)
@@ -83,6 +87,7 @@ func Connect(config *rest.Config, reader client.Reader) (*Cluster, error) {
 
 	c.Discovery = disco
 	c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))
+	// One mapping makes the client read discovery now, so that a broken connection fails here.
 	if _, err := c.Mapper.RESTMapping(schema.GroupKind{Kind: "Namespace"}); err != nil {
 		return nil, fmt.Errorf("read the kinds that the API server serves: %w", err)
 	}
@@ -94,6 +99,8 @@ func Connect(config *rest.Config, reader client.Reader) (*Cluster, error) {
 // remote reports whether the objects are in another cluster.
 func (c *Cluster) remote() bool { return c.ID != "" }
 
+// namespaced reports whether a kind has namespaces, and whether the API server serves it in this
+// version.
 func (c *Cluster) namespaced(gk schema.GroupKind, version string) (namespaced, known bool) {
 	m, err := c.Mapper.RESTMapping(gk, version)
 	return err == nil && m.Scope.Name() == meta.RESTScopeNameNamespace, err == nil
@@ -107,9 +114,12 @@ type liveObject struct {
 	live *unstructured.Unstructured
 }
 
+// read returns the live objects of some keys, in the given versions. An absent object has no live
+// part.
 func (c *Cluster) read(ctx context.Context, versions map[objects.Key]string) (map[objects.Key]liveObject, error) {
 	found := make(map[objects.Key]liveObject, len(versions))
 	keys := slices.SortedFunc(maps.Keys(versions), objects.Key.Compare)
+
 	var mu sync.Mutex
 	err := parallel(ctx, len(keys), func(i int) error {
 		s, err := c.readOne(ctx, keys[i], versions[keys[i]])
@@ -122,6 +132,7 @@ func (c *Cluster) read(ctx context.Context, versions map[objects.Key]string) (ma
 	return found, err
 }
 
+// readOne reads one object in the version of its template, or else in a served one.
 func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) (s liveObject, err error) {
 	err = c.whileServed(ctx, func() error {
 		s = liveObject{}
@@ -129,6 +140,7 @@ func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) 
 		if err == nil {
 			s.mapping = m
 		} else if meta.IsNoMatchError(err) {
+			// Another version of the same kind suffices to see that an object exists.
 			m, err = c.Mapper.RESTMapping(key.GroupKind())
 		}
 
@@ -148,6 +160,7 @@ func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) 
 // whileServed repeats a request for a kind that the API server does not serve until discovery,
 // which might lag behind, agrees.
 func (c *Cluster) whileServed(ctx context.Context, request func() error) (err error) {
+	// Only a mapper that can be reset can be behind the API server.
 	_, outdated := c.Mapper.(meta.ResettableRESTMapper)
 	pauses := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 8} // 13 s, because the two are updated one after the other
 	_ = wait.ExponentialBackoffWithContext(ctx, pauses, func(context.Context) (bool, error) {
@@ -189,6 +202,7 @@ func unverifiable(err error) string {
 	}
 	s := status.Status()
 	switch {
+	// The message is the API server's own. Webhooks refuse with the same code and other texts.
 	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "User \"") && strings.Contains(s.Message, "cannot "):
 		return "you may not write it: " + s.Message
 	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "is attempting to grant RBAC permissions not currently held"):

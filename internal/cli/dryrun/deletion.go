@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// Deletion plans the deletion of a package. The request needs no template.
+// Deletion plans the deletion of a package from its revisions. The request needs no template.
 func Deletion(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	in, err := c.gather(ctx, r)
 	if err != nil {
@@ -32,8 +32,10 @@ func Deletion(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 
 	plan := &Plan{Kind: r.Scope.Kind("Package"), Namespace: r.Namespace, Name: r.Name, Deletes: true}
 	if len(in.sets) > 0 {
+		// The newest set has the revision that is deleted.
 		plan.Revision = in.sets[len(in.sets)-1].ObjectSetSpec().Revision
 	}
+	// Without a deployment, no object has to be deleted and there is nothing to simulate.
 	if in.deployment != nil {
 		if err := s.run(ctx); err != nil {
 			return nil, err
@@ -62,7 +64,10 @@ func Harm(ctx context.Context, c *Cluster, r Request) ([]DataLoss, error) {
 		return nil, err
 	}
 	rev := objectsets.Load(in.sets[len(in.sets)-1], in.stored, objects.Owner{Names: apinames.Default}, in.namespaced)
+
 	harms, last := false, lastWorkload(rev)
+	// Only a Namespace deletes objects of others. Only a definition that is deleted before a
+	// workload can hang.
 	for i := range rev.Phases {
 		harms = harms || slices.ContainsFunc(rev.Phases[i].Objects, func(d *objects.Desired) bool {
 			return d.Key.GroupKind() == namespaceKind || i <= last && d.Key.GroupKind() == definitions.Kind
@@ -80,6 +85,7 @@ func Harm(ctx context.Context, c *Cluster, r Request) ([]DataLoss, error) {
 	return append(slices.DeleteFunc(plan.Losses, func(l DataLoss) bool { return !l.others }), plan.Stranded...), nil
 }
 
+// workloads are the kinds whose Pods can be the controller of a custom resource.
 var workloads = []schema.GroupKind{
 	{Group: "apps", Kind: "Deployment"}, statefulSetKind, {Group: "apps", Kind: "DaemonSet"}, {Group: "apps", Kind: "ReplicaSet"}, {Kind: "Pod"},
 }
@@ -91,6 +97,7 @@ func (s *simulation) stranded(ctx context.Context) ([]DataLoss, error) {
 	if len(revisions) == 0 {
 		return nil, nil
 	}
+	// The newest revision decides, because its phases are the ones that the engine tears down.
 	rev := revisions[len(revisions)-1]
 	last := lastWorkload(rev)
 	var found []DataLoss
@@ -123,6 +130,7 @@ func lastWorkload(rev *engine.Revision) int {
 	return -1
 }
 
+// hasWorkload reports whether a phase has an object that runs Pods.
 func hasWorkload(ph phases.Phase) bool {
 	return slices.ContainsFunc(ph.Objects, func(d *objects.Desired) bool { return slices.Contains(workloads, d.Key.GroupKind()) })
 }

@@ -23,6 +23,8 @@ func Differences(before, after *unstructured.Unstructured) []Field {
 	return fields
 }
 
+// withoutBookkeeping returns a shallow copy of an object without its status, and without the
+// metadata that the API server or the engine maintains.
 func withoutBookkeeping(u *unstructured.Unstructured) map[string]any {
 	obj := maps.Clone(u.Object)
 	delete(obj, "status")
@@ -42,12 +44,15 @@ func withoutBookkeeping(u *unstructured.Unstructured) map[string]any {
 	return obj
 }
 
+// without deletes keys of a map of metadata, and the map itself once it is empty. It copies the map
+// first, because the object shares it.
 func without(meta map[string]any, field string, keys ...string) {
 	values, _ := meta[field].(map[string]any)
 	values = maps.Clone(values)
 	for _, key := range keys {
 		delete(values, key)
 	}
+	// The API server omits an empty map, so it must not count as a difference.
 	if len(values) == 0 {
 		delete(meta, field)
 		return

@@ -23,8 +23,11 @@ import (
 	"lockstep.run/lockstep/internal/revisions"
 )
 
+// gather reads the deployment and its revisions, and compares the newest one with the template. It
+// returns an error if the objects are in another cluster than the one to plan for.
 func (c *Cluster) gather(ctx context.Context, r Request) (*input, error) {
 	in := &input{Cluster: c, Request: r, now: time.Now(), stored: nothingStored()}
+	// A deployment that does not exist yet needs a UID for the owner references of its objects.
 	in.uid = uuid.NewUUID()
 	in.key = objects.OwnerKey{Kind: r.Scope.Kind("ObjectDeployment"), Namespace: r.Namespace, Name: r.Name}
 	dep := r.Scope.NewObjectDeployment()
@@ -49,11 +52,14 @@ func (c *Cluster) gather(ctx context.Context, r Request) (*input, error) {
 	return in, in.decide()
 }
 
+// readSets reads the revisions of the deployment, oldest first, with the objects of their slices.
+// An archived revision does not need them.
 func (in *input) readSets(ctx context.Context) error {
 	if in.deployment == nil {
 		return nil
 	}
 	err := eachSet(ctx, in.Reader, in.Scope, in.Namespace, func(set corev1alpha1.GenericObjectSet) error {
+		// The UID excludes sets of an earlier deployment with the same name.
 		if objectsets.OwnerOf(set) == in.key && objectsets.DeploymentOf(set) == in.deployment.GetUID() {
 			in.sets = append(in.sets, set)
 		}
@@ -80,6 +86,7 @@ func (in *input) readSets(ctx context.Context) error {
 
 // decide compares the template with the newest revision, the only one that can be current.
 func (in *input) decide() error {
+	// A deletion has no template.
 	if len(in.Template.Phases) == 0 {
 		return nil
 	}
@@ -91,6 +98,8 @@ func (in *input) decide() error {
 	newest := in.sets[len(in.sets)-1]
 	spec := newest.ObjectSetSpec()
 	in.number = spec.Revision + 1
+	// An archived or deleted set cannot become current again, so the same template gets a new
+	// revision.
 	live := objectsets.Owns(newest) && spec.LifecycleState != corev1alpha1.ObjectSetLifecycleStateArchived && newest.GetDeletionTimestamp() == nil
 	if !live {
 		return nil
@@ -122,6 +131,7 @@ func contentOf(spec corev1alpha1.ObjectSetTemplateSpec, labels map[string]string
 			slices.SortFunc(phase.Objects, func(a, b corev1alpha1.ObjectSetObject) int { return bytes.Compare(a.Object.Raw, b.Object.Raw) })
 		}
 		for j := range phase.Objects {
+			// The API server sets this default, which the rendered template does not have.
 			phase.Objects[j].CollisionProtection = cmp.Or(phase.Objects[j].CollisionProtection, corev1alpha1.CollisionProtectionPrevent)
 		}
 	}
@@ -144,6 +154,7 @@ func (in *input) foreign() string {
 	case controller != nil && (controller.Name != in.Name || controller.Kind != in.Scope.Kind("Package")):
 		return fmt.Sprintf("%s %s is controlled by %s %s: give this package another name",
 			kind, dep.GetName(), controller.Kind, controller.Name)
+	// A deployment without a package has no label to compare.
 	case in.Alone:
 		return ""
 	case controller == nil && dep.GetLabels()[corev1alpha1.PackageInstanceLabel] != in.Name && dep.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation] == "":
@@ -171,7 +182,6 @@ func (in *input) objects(ctx context.Context, claimed bool) ([]client.Object, er
 	if in.ReportDrift {
 		spec.DriftPolicy = corev1alpha1.DriftPolicyReport
 	}
-
 	spec.ArchivalPolicy = in.ArchivalPolicy
 	if in.fresh {
 		in.Template.DeepCopyInto(&spec.Template.Spec)
@@ -180,6 +190,7 @@ func (in *input) objects(ctx context.Context, claimed bool) ([]client.Object, er
 	if in.deletes {
 		now := metav1.NewTime(in.now)
 		dep.SetDeletionTimestamp(&now)
+		// The finalizer keeps the deployment in memory until its objects are removed.
 		dep.SetFinalizers([]string{corev1alpha1.CachedFinalizer})
 	}
 
@@ -192,6 +203,7 @@ func (in *input) objects(ctx context.Context, claimed bool) ([]client.Object, er
 		all = append(all, set.(client.Object))
 	}
 
+	// Only the claim of a new revision compares it with other owners.
 	if in.deletes || claimed {
 		return all, nil
 	}
@@ -199,6 +211,8 @@ func (in *input) objects(ctx context.Context, claimed bool) ([]client.Object, er
 	return append(all, others...), err
 }
 
+// others returns the sets of other owners, with the deployments they belong to. A scope that the
+// user may not read becomes a warning.
 func (in *input) others(ctx context.Context) ([]client.Object, error) {
 	var all []client.Object
 	deployments := map[objects.OwnerKey]bool{}
@@ -209,6 +223,7 @@ func (in *input) others(ctx context.Context) ([]client.Object, error) {
 		}
 		err := eachSet(ctx, in.Reader, scope, namespace, func(set corev1alpha1.GenericObjectSet) error {
 			key := objectsets.OwnerOf(set)
+			// Sets of another cluster cannot claim the same objects.
 			if key == in.key || !objectsets.Owns(set) || (set.ObjectSetSpec().TargetRef != nil) != in.remote() {
 				return nil
 			}
@@ -237,6 +252,8 @@ func (in *input) others(ctx context.Context) ([]client.Object, error) {
 	return all, nil
 }
 
+// inline puts the objects of a set's slices into its phases. Slices that are missing or that the
+// user may not read are left out, because they only make the claims of other packages incomplete.
 func (in *input) inline(ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet) error {
 	all := nothingStored()
 	err := readStored(ctx, in.Reader, scope, set, in.ManagerNamespace, all)

@@ -38,6 +38,7 @@ func newHome(live client.Reader, objs []client.Object) (client.Client, error) {
 	if err := objectdeployments.IndexSets(context.Background(), indexer{builder}); err != nil {
 		return nil, err
 	}
+
 	var deleted sync.Map // by UID
 	return interceptor.NewClient(builder.Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -60,10 +61,12 @@ func newHome(live client.Reader, objs []client.Object) (client.Client, error) {
 			return live.List(ctx, list, opts...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			// The fake client sets no UID, but the controller compares UIDs.
 			obj.SetUID(newUID)
 			return c.Create(ctx, obj, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			// A patch of another object has no effect on the plan.
 			if !inMemory(obj, scheme) {
 				return nil
 			}
@@ -71,6 +74,7 @@ func newHome(live client.Reader, objs []client.Object) (client.Client, error) {
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 			if !inMemory(obj, scheme) {
+				// The deletion is remembered by UID, so that later reads do not find the object.
 				deleted.Store(obj.GetUID(), true)
 				return nil
 			}
@@ -86,8 +90,10 @@ func inMemory(obj runtime.Object, scheme *runtime.Scheme) bool {
 	return err == nil && gvk.Group == corev1alpha1.GroupName && (kind == "ObjectDeployment" || kind == "ObjectSet")
 }
 
+// indexer adds the indexes of the controller to the builder of a fake client.
 type indexer struct{ *fake.ClientBuilder }
 
+// IndexField implements client.FieldIndexer.
 func (i indexer) IndexField(_ context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
 	i.WithIndex(obj, field, extract)
 	return nil

@@ -13,6 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
+// losses returns the deleted objects and changed definitions that take data with them, sorted by
+// object.
 func (s *simulation) losses(ctx context.Context) ([]DataLoss, error) {
 	var found []DataLoss
 	for _, key := range sortedKeys(s.objects) {
@@ -20,6 +22,7 @@ func (s *simulation) losses(ctx context.Context) ([]DataLoss, error) {
 		if o.live == nil {
 			continue
 		}
+		// A replaced object has lost its data, even if one with its name exists afterwards.
 		replaced := o.now != nil && o.now.GetUID() != o.live.GetUID()
 		switch {
 		case (o.now == nil || replaced) && !o.released && o.changed:
@@ -41,6 +44,7 @@ func (s *simulation) losses(ctx context.Context) ([]DataLoss, error) {
 	return found, nil
 }
 
+// objectName returns a text such as "Deployment shop/web", without the group.
 func objectName(key objects.Key) string {
 	key.Group = ""
 	return key.String()
@@ -75,12 +79,14 @@ func (s *simulation) deletion(ctx context.Context, key objects.Key, live *unstru
 	return loss, nil
 }
 
+// statefulSetKind is the kind whose deletion can delete volume claims.
 var statefulSetKind = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
 
 // resourcesGo counts the objects that are deleted along with their definition, except for those
 // that the package itself deletes before it.
 func (s *simulation) resourcesGo(ctx context.Context, crd *definitions.CRD) string {
 	plural := crd.Spec.Names.Plural
+	// One item suffices, because the API server reports the number of the remaining ones.
 	list, served, err := s.resources(ctx, crd, 1)
 	switch {
 	case !served:
@@ -90,6 +96,7 @@ func (s *simulation) resourcesGo(ctx context.Context, crd *definitions.CRD) stri
 	}
 
 	n, other := int64(len(list.Items))+ptr.Deref(list.RemainingItemCount, 0), ""
+	// The package's own resources are listed as deletions, so they are not counted again.
 	for key, o := range s.objects {
 		if key.GroupKind() == definitions.KindOf(crd) && o.live != nil && o.now == nil && !o.released {
 			n, other = n-1, "other "

@@ -49,7 +49,7 @@ type Request struct {
 	ManagerNamespace string
 }
 
-// attempts to plan, because objects might change in the meantime.
+// attempts is the number of attempts to plan, because objects can change in the meantime.
 const attempts = 3
 
 // Make plans the rollout of a rendered package.
@@ -71,6 +71,7 @@ func retried(do func() error) error {
 	}
 }
 
+// once makes one attempt to plan.
 func once(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	in, err := c.gather(ctx, r)
 	if err != nil {
@@ -88,6 +89,7 @@ func once(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 		return plan, nil
 	}
 
+	// A refused package is still simulated, so that the plan shows all other obstacles at once.
 	if why := in.foreign(); why != "" {
 		s.refusePackage(objects.Key{}, why)
 	}
@@ -127,15 +129,20 @@ type input struct {
 	warnings []string
 }
 
+// simulation sets the simulated cluster up: live objects, revisions, the controller and its home in
+// memory.
 func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: in.key.Kind, Namespace: in.Namespace, Name: in.Name}, UID: in.uid, Cluster: in.Home}
 	own, delegated := objectsets.Controllers(in.sets...)
+
 	c := &simulatedCluster{
 		Cluster: in.Cluster, tracker: tracking.New(apinames.Default), definitions: definitions.New(), owner: owner,
 		controllers: own.Union(delegated), now: in.now, reached: true, objects: map[objects.Key]*object{}, pretended: map[schema.GroupKind]*objects.Desired{},
 		asUser: map[objects.Account]bool{},
 	}
 
+	// Both UIDs control objects: the deployment's, and the one of the revision that the plan
+	// creates.
 	c.controllers.Insert(in.uid, newUID)
 	s := &simulation{simulatedCluster: c, in: in}
 	if in.deployment != nil {
@@ -154,6 +161,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	case in.fresh:
 		s.next = in.load(in.newSet(), owner)
 	case len(s.installed) > 0:
+		// An unchanged template continues with the newest revision.
 		s.next = s.installed[len(s.installed)-1]
 	}
 
@@ -164,7 +172,6 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	h, err := newHome(in.Reader, objs)
 	if err != nil {
 		return nil, err
@@ -174,6 +181,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	s.reconciler = objectdeployments.New(objectdeployments.Home{
 		Client: h, Reader: h, Events: &events.FakeRecorder{}, Now: c.Now, Namespace: in.ManagerNamespace,
 	}, s.at, func(objects.OwnerKey) {})
+	// Objects in another cluster are reconciled through a target, as in the manager.
 	if in.remote() {
 		s.reconciler.Targets = connected{objectdeployments.NewTarget(s.at, h, func(objects.OwnerKey) {}, in.ID, in.Home)}
 	}
@@ -183,10 +191,12 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	return s, nil
 }
 
+// load returns the engine's form of a set, with the objects of its slices.
 func (in *input) load(set corev1alpha1.GenericObjectSet, owner objects.Owner) *engine.Revision {
 	return objectsets.Load(set, in.stored, owner, in.namespaced)
 }
 
+// newSet returns the set that the controller would create for the template.
 func (in *input) newSet() corev1alpha1.GenericObjectSet {
 	set := in.Scope.NewObjectSet()
 	set.SetName(in.Name)
@@ -200,6 +210,7 @@ func (in *input) newSet() corev1alpha1.GenericObjectSet {
 	return set
 }
 
+// labels returns the well-known labels of the deployment. The request's labels win.
 func (in *input) labels() map[string]string {
 	labels := map[string]string{}
 	if in.deployment != nil {
@@ -209,6 +220,8 @@ func (in *input) labels() map[string]string {
 	return labels
 }
 
+// fill reads the objects of the revisions. It adds assumed annotations to live ones, for example
+// the annotation of an adoption that has not started.
 func (c *simulatedCluster) fill(ctx context.Context, revisions []*engine.Revision, annotations map[objects.Key]map[string]string) error {
 	versions := map[objects.Key]string{}
 	for _, rev := range revisions {
@@ -223,6 +236,7 @@ func (c *simulatedCluster) fill(ctx context.Context, revisions []*engine.Revisio
 	for key, at := range found {
 		if at.live != nil && len(annotations[key]) > 0 {
 			merged := maps.Clone(annotations[key])
+			// Annotations of the live object win over assumed ones.
 			for name, value := range at.live.GetAnnotations() {
 				if _, assumed := merged[name]; !assumed {
 					merged[name] = value

@@ -125,6 +125,7 @@ type Change struct {
 	Message string `json:"message,omitempty"`
 }
 
+// changeOf returns a change of an object, without an action.
 func changeOf(key objects.Key, version string) Change {
 	return Change{Group: key.Group, Version: version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
 }
@@ -205,6 +206,7 @@ type Summary struct {
 	Unchanged int `json:"unchanged"`
 }
 
+// counter returns the counter of an action.
 func (s *Summary) counter(a Action) *int {
 	return map[Action]*int{
 		ActionCreate: &s.Create, ActionChange: &s.Change, ActionCorrect: &s.Correct, ActionTakeOver: &s.TakeOver, ActionReplace: &s.Replace,
@@ -215,9 +217,11 @@ func (s *Summary) counter(a Action) *int {
 // finish sets the summary and the outcome.
 func (p *Plan) finish() {
 	p.Summary = Summary{}
+
 	all := p.Cleanup
 	for i := range p.Phases {
 		p.Summary.Unchanged += p.Phases[i].Unchanged
+		// The capacity is limited, so that append copies instead of writing into Cleanup.
 		all = append(all[:len(all):len(all)], p.Phases[i].Changes...)
 	}
 
@@ -235,6 +239,7 @@ func (p *Plan) finish() {
 	}
 }
 
+// String returns a text such as "2 to create, 1 unchanged". Counters of zero are omitted.
 func (s Summary) String() string {
 	var parts []string
 	for _, part := range []struct {

@@ -34,6 +34,7 @@ func (c simulatedWrites) predict(
 	if err != nil {
 		return nil, err
 	}
+
 	after, err := c.predicted(ctx, m, key, o, template, func() (*unstructured.Unstructured, error) { return c.dryRun(ctx, m, key, o, body) })
 	if err != nil {
 		return nil, err
@@ -69,6 +70,7 @@ func (c simulatedWrites) predicted(
 	return c.guess(o, content, why), nil
 }
 
+// templateOf returns the written content without the preconditions of the write.
 func templateOf(body []byte) (map[string]any, error) {
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(body); err != nil {
@@ -104,12 +106,15 @@ func (c *simulatedCluster) unverifiable(err error) string {
 	return cmp.Or(unverifiable(err), c.deniedByStale(err))
 }
 
+// dryRun returns the API server's response to an apply. Responses are kept by body, because the
+// engine repeats an apply in every round.
 func (c simulatedWrites) dryRun(
 	ctx context.Context, m *meta.RESTMapping, key objects.Key, o *object, body []byte,
 ) (*unstructured.Unstructured, error) {
 	c.mu.Lock()
 	dry, exists, migrated := o.dry[string(body)], o.now != nil, o.migrated
 	c.mu.Unlock()
+
 	switch {
 	case dry != nil:
 		return dry, nil
@@ -119,6 +124,8 @@ func (c simulatedWrites) dryRun(
 
 	request := apply.ApplyRequest{Mapping: m, Namespace: key.Namespace, Name: key.Name, Body: body, Force: true, DryRun: true}
 	var err error
+	// The write is guarded, so that the API server answers with a conflict if another client
+	// creates the object first.
 	if !exists {
 		if request.Body, err = creating(body); err != nil {
 			return nil, err
@@ -152,6 +159,7 @@ func (c simulatedWrites) migratedDryRun(ctx context.Context, m *meta.RESTMapping
 		return nil, err
 	}
 	c.mu.Lock()
+
 	now := o.now
 	c.mu.Unlock()
 	types := drift.LearnListTypes(slices.Concat(o.live.GetManagedFields(), now.GetManagedFields()))
@@ -163,6 +171,7 @@ func (c simulatedWrites) migratedDryRun(ctx context.Context, m *meta.RESTMapping
 	return c.patched(ctx, m, o.live, implied.AsApplied().Object())
 }
 
+// creating adds the condition that the object does not exist to the body of an apply.
 func creating(body []byte) ([]byte, error) {
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(body); err != nil {
@@ -177,6 +186,7 @@ func (c *simulatedCluster) guess(o *object, template map[string]any, why string)
 	c.mu.Lock()
 	o.unverified = why
 	now, live := o.now, o.live
+
 	c.mu.Unlock()
 	after := &unstructured.Unstructured{Object: map[string]any{}}
 	switch {
@@ -189,6 +199,7 @@ func (c *simulatedCluster) guess(o *object, template map[string]any, why string)
 	}
 
 	overlay(after.Object, template)
+	// An object that the write creates needs a UID, because records are compared by UID.
 	if now == nil {
 		after.SetUID(uuid.NewUUID())
 	}
@@ -216,6 +227,8 @@ func overlay(onto, from map[string]any) {
 	}
 }
 
+// overlayList merges the elements with the same name. Elements of onto without a counterpart are
+// dropped, as an apply by the only manager would drop them.
 func overlayList(onto, from []any) []any {
 	merged := slices.Clone(from)
 	names, ok := listkeys.Identify(nil, onto, from)
@@ -240,6 +253,8 @@ func (c *simulatedCluster) refuse(ctx context.Context, key objects.Key, o *objec
 	class := apply.Classify(err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// A conflict is worth another attempt, and an error without a status does not come from the API
+	// server.
 	if ctx.Err() != nil || class == apply.Conflict || class == apply.Replaced || !errors.As(err, &status) {
 		c.failed = err
 		return err
@@ -250,6 +265,7 @@ func (c *simulatedCluster) refuse(ctx context.Context, key objects.Key, o *objec
 	if !errors.As(err, &request) {
 		return err
 	}
+	// A Secret's values must not reach the plan, which is often pasted into tickets.
 	if key.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
 		return &cause{err, apply.Brief(err) + " (the rest of the API server's message is omitted, because it might repeat a value)"}
 	}
@@ -267,6 +283,7 @@ func (c *cause) Error() string { return c.text }
 
 func (c *cause) Unwrap() error { return c.error }
 
+// controls reports whether the package controls a live object, through any of its revisions.
 func (c *simulatedCluster) controls(live *unstructured.Unstructured) bool {
 	ref := controllerOf(live)
 	return ref != nil && ref.Remote == c.owner.Remote() && c.controllers.Has(ref.UID)
@@ -289,6 +306,7 @@ func (c *simulatedCluster) formerOwner(o *object) string {
 	switch {
 	case ref == nil:
 		return noController
+	// An earlier package of the same name is not another owner.
 	case c.owner.SameName(ref):
 		return ""
 	}
@@ -310,6 +328,7 @@ func (c *simulatedCluster) denier(message string) (objects.Key, *object) {
 	}
 
 	for _, kind := range denial.Kinds() {
+		// Sorted, so that several matches always name the same object.
 		for _, key := range sortedKeys(c.objects) {
 			o := c.objects[key]
 			if key.Kind == kind && o.live != nil && o.now != nil && c.controls(o.now) && denial.Is(key, o.live) {

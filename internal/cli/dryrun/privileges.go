@@ -23,6 +23,7 @@ import (
 func (s *simulation) privileges(ctx context.Context) ([]PrivilegeGain, error) {
 	before, after := roleObjects{}, roleObjects{}
 	for key, o := range s.objects {
+		// Only the roles and bindings of the package itself can change.
 		if key.Group == rbacv1.GroupName {
 			before[key], after[key] = o.live, o.now
 		}
@@ -31,6 +32,7 @@ func (s *simulation) privileges(ctx context.Context) ([]PrivilegeGain, error) {
 	return gains(before, after, func(role objects.Key) (*unstructured.Unstructured, error) {
 		mapping, err := s.Mapper.RESTMapping(schema.GroupKind{Group: rbacv1.GroupName, Kind: role.Kind}, "v1")
 		if err != nil {
+			// An API server without this kind of role cannot grant it.
 			return nil, nil
 		}
 		live, err := s.Writer.Get(ctx, mapping, role.Namespace, role.Name)
@@ -64,6 +66,7 @@ func gains(before, after roleObjects, foreign func(role objects.Key) (*unstructu
 	return append(found, gainsByRole(before, was, is, bound)...), nil
 }
 
+// gainOf returns the gain of a subject by a rule. binding is empty if the role is bound elsewhere.
 func gainOf(subject string, role, binding objects.Key, namespace string, rule *rbacv1.PolicyRule) PrivilegeGain {
 	return PrivilegeGain{
 		Subject: subject, Role: objectName(role), Binding: objectName(binding), Namespace: namespace,
@@ -71,11 +74,13 @@ func gainOf(subject string, role, binding objects.Key, namespace string, rule *r
 	}
 }
 
+// grants are the roles and bindings of one state of the cluster.
 type grants struct {
 	roles    map[objects.Key]role
 	bindings map[objects.Key]binding
 }
 
+// role is a Role or ClusterRole, reduced to the parts that grant rights.
 type role struct {
 	rules  []rbacv1.PolicyRule
 	labels labels.Set
@@ -85,6 +90,7 @@ type role struct {
 	selectors []labels.Selector
 }
 
+// binding gives a role to subjects. Namespaces of ServiceAccounts are always set.
 type binding struct {
 	role     objects.Key
 	subjects []rbacv1.Subject
@@ -106,6 +112,8 @@ func gainsBySubject(before, after *grants) (found []PrivilegeGain, bound map[obj
 	return found, bound
 }
 
+// gainsByRole returns the gains of the package's roles that no binding of the package names. A role
+// that is aggregated into a standard one also counts if it is bound.
 func gainsByRole(own roleObjects, before, after *grants, bound map[objects.Key]bool) []PrivilegeGain {
 	var found []PrivilegeGain
 	for _, key := range sortedKeys(after.roles) {
@@ -119,6 +127,7 @@ func gainsByRole(own roleObjects, before, after *grants, bound map[objects.Key]b
 		}
 
 		if len(subjects) == 0 {
+			// An empty subject is shown as a role that is bound elsewhere.
 			subjects = []string{""}
 		}
 
@@ -132,10 +141,12 @@ func gainsByRole(own roleObjects, before, after *grants, bound map[objects.Key]b
 	return found
 }
 
+// newGrants returns an empty state.
 func newGrants() *grants {
 	return &grants{roles: map[objects.Key]role{}, bindings: map[objects.Key]binding{}}
 }
 
+// sortedKeys returns the keys of a map in the order of the plan.
 func sortedKeys[V any](of map[objects.Key]V) []objects.Key {
 	return slices.SortedFunc(maps.Keys(of), objects.Key.Compare)
 }
@@ -160,6 +171,8 @@ func (g *grants) add(key objects.Key, u *unstructured.Unstructured) {
 	}
 }
 
+// roleOf reads a role. The labels aggregate-to-admin, -edit and -view are the ones of the API
+// server's standard roles.
 func roleOf(r *rbacv1.ClusterRole) role {
 	found := role{rules: r.Rules, labels: r.Labels}
 	for _, name := range []string{"admin", "edit", "view"} {
@@ -181,6 +194,7 @@ func roleOf(r *rbacv1.ClusterRole) role {
 	return found
 }
 
+// bindingOf reads a binding. A RoleBinding's Role is in its own namespace.
 func bindingOf(b *rbacv1.RoleBinding, namespace string) binding {
 	found := binding{role: objects.Key{Group: rbacv1.GroupName, Kind: b.RoleRef.Kind, Name: b.RoleRef.Name}, subjects: b.Subjects}
 	if b.RoleRef.Kind == "Role" {
@@ -188,6 +202,7 @@ func bindingOf(b *rbacv1.RoleBinding, namespace string) binding {
 	}
 	for i := range b.Subjects {
 		subject := &b.Subjects[i]
+		// The group of a subject is implied by its kind. Some clients omit it.
 		subject.APIGroup = ""
 		if subject.Kind == rbacv1.ServiceAccountKind {
 			subject.Namespace = cmp.Or(subject.Namespace, namespace)
@@ -198,6 +213,7 @@ func bindingOf(b *rbacv1.RoleBinding, namespace string) binding {
 
 // aggregate adds rules as the controller for aggregated cluster roles does.
 func (g *grants) aggregate() {
+	// Only cluster roles are aggregated, and a role never aggregates itself.
 	for _, key := range sortedKeys(g.roles) {
 		into := g.roles[key]
 		for _, from := range sortedKeys(g.roles) {

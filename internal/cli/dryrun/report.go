@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
+// report adds the phases and the cleanup to a plan. Fields with values of Secrets are hidden.
 func (in *input) report(s *simulation, plan *Plan) {
 	seen := map[objects.Key]bool{}
 	sensitive := in.sensitive()
@@ -24,6 +25,8 @@ func (in *input) report(s *simulation, plan *Plan) {
 			}
 			c, changed := s.change(d.Key)
 			c.Class = d.Class()
+			// The same content as in the installed revision means that another client has changed
+			// the object.
 			if c.Action == ActionChange && s.had(d) {
 				c.Action = ActionCorrect
 			}
@@ -67,6 +70,7 @@ func (in *input) sensitive() map[objects.Key]bool {
 	note := func(o corev1alpha1.ObjectSetObject) {
 		var value map[string]any
 		if json.Unmarshal(o.Object.Raw, &value) == nil {
+			// The template can omit the namespace, so both keys are noted.
 			found[objectdiff.KeyOf(value, "")], found[objectdiff.KeyOf(value, in.Namespace)] = true, true
 		}
 	}
@@ -88,6 +92,8 @@ func (in *input) sensitive() map[objects.Key]bool {
 	return found
 }
 
+// hide replaces all values by a placeholder. It keeps the difference between a set and an absent
+// value.
 func hide(fields []Field) {
 	for i := range fields {
 		if fields[i].Before != nil {
@@ -122,6 +128,7 @@ func (s *simulation) has(key objects.Key) *objects.Desired {
 	return nil
 }
 
+// cleanup returns the changes of removed objects that no phase of the new revision has.
 func (s *simulation) cleanup(seen map[objects.Key]bool) []Change {
 	var gone []Change
 	for _, key := range s.removedKeys() {
@@ -135,6 +142,7 @@ func (s *simulation) cleanup(seen map[objects.Key]bool) []Change {
 	return gone
 }
 
+// change returns the change of an object, and false if it stays as it was.
 func (s *simulation) change(key objects.Key) (c Change, changed bool) {
 	o := s.object(key)
 	c = changeOf(key, o.version)
@@ -145,6 +153,7 @@ func (s *simulation) change(key objects.Key) (c Change, changed bool) {
 
 	switch {
 	case o.refusal != nil:
+		// A refused object has the fields that the engine would have written.
 		c.Action, c.Message = ActionRefuse, o.refusal.Message
 	case o.released:
 		c.Action, c.Fields, c.Message = ActionRelease, nil, s.rollout.Spared(key)
@@ -152,6 +161,7 @@ func (s *simulation) change(key objects.Key) (c Change, changed bool) {
 		return c, false
 	case o.now == nil:
 		c.Action = ActionDelete
+	// An object that is being deleted already is created again, not replaced by the engine.
 	case o.live == nil, o.live.GetDeletionTimestamp() != nil && o.live.GetUID() != o.now.GetUID():
 		c.Action, c.Fields = ActionCreate, nil
 	default:
@@ -165,10 +175,13 @@ func (s *simulation) change(key objects.Key) (c Change, changed bool) {
 	return c, c.Action != ""
 }
 
+// rewritten returns the action for an object that exists before and after, and its former owner.
+// The action is empty for an unchanged object.
 func (s *simulation) rewritten(key objects.Key, o *object, fields int) (action Action, from string) {
 	if o.live.GetUID() != o.now.GetUID() {
 		return ActionReplace, ""
 	}
+	// An object without a controller was not taken over if the installed revision wrote it.
 	if from = s.formerOwner(o); from != "" && (from != noController || s.has(key) == nil) {
 		return ActionTakeOver, from
 	}

@@ -42,6 +42,7 @@ type simulation struct {
 	refusals []Refusal
 }
 
+// revisions returns the installed revisions, and the new one if there is one.
 func (s *simulation) revisions() []*engine.Revision {
 	all := slices.Clone(s.installed)
 	if s.in.fresh {
@@ -63,15 +64,19 @@ func (s *simulation) loaded(rev *engine.Revision) {
 		return
 	}
 	rev.Sensitive = rev.Sensitive || s.in.Sensitive != nil
+	// Every load of the revision reports the same rejection, which must not be repeated.
 	known := slices.ContainsFunc(s.refusals, func(r Refusal) bool { return r.Phase == "" && r.Message == rev.Blocked() })
 	if rev.Blocked() != "" && !known {
 		s.refusePackage(objects.Key{}, rev.Blocked())
 	}
+	// The simulation continues without the rejection, to show the rest of the rollout.
 	rev.Block("")
 }
 
+// run reconciles the deployment until it is complete or deleted.
 func (s *simulation) run(ctx context.Context) error {
 	rounds := mostRounds(len(s.objects))
+	// The controller's log would mix messages about simulated writes into the output.
 	ctx = logr.NewContext(ctx, logr.Discard())
 	for range rounds {
 		done, err := s.round(ctx)
@@ -85,11 +90,14 @@ func (s *simulation) run(ctx context.Context) error {
 // mostRounds is the number of reconciles after which a rollout of n objects is considered endless.
 func mostRounds(n int) int { return 100 + 10*n }
 
+// round reconciles once and removes the obstacles. Then it moves the simulated clock forward
+// instead of waiting.
 func (s *simulation) round(ctx context.Context) (done bool, err error) {
 	result, err := s.reconcile(ctx)
 	if err != nil || s.plan == nil { // it was deleted before a plan
 		return err == nil, err
 	}
+
 	unblocked, err := s.unblock(ctx)
 	switch {
 	case err != nil:
@@ -115,12 +123,15 @@ func (s *simulation) reconcile(ctx context.Context) (reconcile.Result, error) {
 // unblockedWait is longer than any backoff of the engine.
 const unblockedWait = 10 * time.Minute
 
+// wait moves the simulated clock forward.
 func (s *simulation) wait(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now = s.now.Add(d)
 }
 
+// current returns the revision of the template in the last reconcile, or nil if the controller has
+// not created it.
 func (s *simulation) current() *engine.Revision {
 	all := s.rollout.Revisions()
 	if len(all) == 0 || all[len(all)-1].Number != s.in.number {
@@ -129,6 +140,7 @@ func (s *simulation) current() *engine.Revision {
 	return all[len(all)-1]
 }
 
+// complete reports whether the new revision has succeeded and no step, entry or gate remains.
 func (s *simulation) complete() bool {
 	next := s.current()
 	return next != nil && next.Succeeded() && len(s.plan.Steps) == 0 && s.plan.Entry == nil && s.plan.Gate == nil
@@ -139,6 +151,7 @@ func (s *simulation) unblock(ctx context.Context) (bool, error) {
 	if next := s.current(); next != nil && next.Refused() {
 		return true, s.claim(ctx, next)
 	}
+
 	unblocked := false
 	revisions := s.rollout.Revisions()
 	for i := range min(len(revisions), len(s.plan.Reports)) {
@@ -163,11 +176,14 @@ func (s *simulation) claim(ctx context.Context, rev *engine.Revision) error {
 				(d.Collision != objects.CollisionProtectionNone || !claims.Overrules(s.rollout.Owner, holder)) {
 				conflict := &claims.Conflict{Key: d.Key, Holder: holder, Claimant: s.rollout.Owner}
 				conflicts = append(conflicts, phases.Blocker{Key: d.Key, Message: s.rollout.Reason(ctx, conflict)})
+				// The claim of the holder is released only afterwards, so that each conflict is
+				// found.
 				defer s.reconciler.ClaimsOf(s.in.ID, s.in.key.Namespace).Release(holder)
 			}
 		}
 	}
 
+	// A conflict with another owner explains more than the refusal that follows from it.
 	if len(conflicts) > 0 {
 		blocked = conflicts
 	}
@@ -186,9 +202,12 @@ func (s *simulation) claim(ctx context.Context, rev *engine.Revision) error {
 	return nil
 }
 
+// unblockOne removes one obstacle: it skips the wait for a terminating object, and records any
+// other obstacle as a refusal.
 func (s *simulation) unblockOne(rev *engine.Revision, b phases.Blocker) error {
 	o := s.object(b.Key)
 	d, _ := rev.Find(b.Key)
+	// A terminating object only delays the rollout, so it is not a refusal.
 	terminating := b.Kind == phases.BlockWait && o.now != nil && o.now.GetDeletionTimestamp() != nil
 	if !terminating {
 		s.stop(b)
@@ -239,6 +258,7 @@ func (s *simulation) pretend(rev *engine.Revision, d *objects.Desired) error {
 	return nil
 }
 
+// stop records a refusal. From then on, the engine would not have reached any object.
 func (s *simulation) stop(b phases.Blocker) {
 	o := s.object(b.Key)
 	r := Refusal{Phase: b.Phase, Group: b.Key.Group, Kind: b.Key.Kind, Namespace: b.Key.Namespace, Name: b.Key.Name, Message: b.Message}
@@ -250,11 +270,15 @@ func (s *simulation) stop(b phases.Blocker) {
 	s.refusals = append(s.refusals, r)
 }
 
+// refusePackage records a refusal of the package as a whole. key is empty if it is not about an
+// object.
 func (s *simulation) refusePackage(key objects.Key, message string) {
 	s.reached = false
 	s.refusals = append(s.refusals, Refusal{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Message: message})
 }
 
+// removedKeys returns the removed objects in the order of their removal: newest revision first,
+// last phase first.
 func (s *simulation) removedKeys() []objects.Key {
 	at := map[objects.Key]int{}
 	for _, rev := range slices.Backward(s.revisions()) {

@@ -59,11 +59,13 @@ type simulatedCluster struct {
 
 var _ cluster.Cluster = (*simulatedCluster)(nil)
 
+// removal is a removed object and the batch of writes that removed it.
 type removal struct {
 	key   objects.Key
 	batch int
 }
 
+// object is an object of the package before and after the writes so far.
 type object struct {
 	liveObject
 
@@ -93,6 +95,7 @@ type object struct {
 	writes int
 }
 
+// object returns the record of a key, and creates it for an unknown one.
 func (c *simulatedCluster) object(key objects.Key) *object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,8 +111,10 @@ func keyOf(m *meta.RESTMapping, namespace, name string) objects.Key {
 	return objects.Key{Group: m.GroupVersionKind.Group, Kind: m.GroupVersionKind.Kind, Namespace: namespace, Name: name}
 }
 
+// Get implements cluster.Cluster. It returns a copy of the object after the writes so far.
 func (c *simulatedCluster) Get(_ context.Context, m *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error) {
 	o := c.object(keyOf(m, namespace, name))
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if o.now == nil {
@@ -118,6 +123,7 @@ func (c *simulatedCluster) Get(_ context.Context, m *meta.RESTMapping, namespace
 	return o.now.DeepCopy(), nil
 }
 
+// GetMetadata implements cluster.Cluster.
 func (c *simulatedCluster) GetMetadata(ctx context.Context, m *meta.RESTMapping, namespace, name string) (*metav1.PartialObjectMetadata, error) {
 	live, err := c.Get(ctx, m, namespace, name)
 	if err != nil {
@@ -134,6 +140,7 @@ func (c *simulatedCluster) ListMetadata(
 	if err != nil {
 		return nil, err
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := &metav1.PartialObjectMetadataList{}
@@ -157,17 +164,21 @@ type simulatedWrites struct {
 	account objects.Account
 }
 
+// Create predicts the object after its creation. With dryRun, it asks the API server.
 func (c simulatedWrites) Create(
 	ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte, dryRun bool,
 ) (*unstructured.Unstructured, error) {
 	if !dryRun {
 		return c.predict(ctx, m, namespace, name, body, true)
 	}
+
 	var live *unstructured.Unstructured
 	err := c.asAccount(c.account, func(w *apply.Writer) (err error) {
 		live, err = w.Create(ctx, m, namespace, name, body, true)
 		return err
 	})
+	// A template that the API server would create is valid, so the fields that it refused before
+	// are immutable ones.
 	if apierrors.IsAlreadyExists(err) {
 		o := c.object(keyOf(m, namespace, name))
 		c.mu.Lock()
@@ -178,6 +189,7 @@ func (c simulatedWrites) Create(
 	return live, err
 }
 
+// Apply predicts the object after an apply.
 func (c simulatedWrites) Apply(ctx context.Context, r apply.ApplyRequest) (*unstructured.Unstructured, error) {
 	return c.predict(ctx, r.Mapping, r.Namespace, r.Name, r.Body, !r.DryRun)
 }
@@ -202,29 +214,30 @@ func (c simulatedWrites) Patch(
 	if raw, err = patch.Apply(raw); err != nil {
 		return nil, err
 	}
-
 	after := &unstructured.Unstructured{}
 	if err := after.UnmarshalJSON(raw); err != nil {
 		return nil, err
 	}
+
 	key := keyOf(m, namespace, name)
 	o := c.object(key)
+	// The API server defaults and validates content, so only a dry run shows it. Patches of
+	// bookkeeping need none.
 	if len(Differences(before, after)) > 0 {
 		return c.predictPatch(ctx, m, key, o, after.Object, dryRun)
 	}
-
 	if dryRun {
 		return after, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o.writes++
+	// A response to an earlier dry run does not have the new managedFields.
 	o.now, o.observed, o.migrated, o.dry = after, nil, after.GetManagedFields(), nil
 	if before.GetLabels()[corev1alpha1.CacheLabel] != "" && after.GetLabels()[corev1alpha1.CacheLabel] == "" {
 		o.released = true
 		c.remove(key, o)
 	}
-
 	if metav1.GetControllerOf(before) != nil && metav1.GetControllerOf(after) == nil && !o.released { // its set retains it
 		o.released = true
 		c.removed = append(c.removed, removal{key, c.batch})
@@ -263,6 +276,7 @@ func (c simulatedWrites) patched(
 	return after, err
 }
 
+// Delete removes the object at once. Finalizers are assumed to be handled.
 func (c simulatedWrites) Delete(
 	_ context.Context, m *meta.RESTMapping, namespace, name string, _ types.UID, _ string, _ metav1.DeletionPropagation,
 ) (gone bool, live *unstructured.Unstructured, err error) {
@@ -297,6 +311,7 @@ func (c *simulatedCluster) write(key objects.Key, o *object, after *unstructured
 	}
 }
 
+// State implements cluster.Cluster. Kinds of the package's definitions count as served.
 func (c *simulatedCluster) State(gk schema.GroupKind) livestate.KindState {
 	m, err := c.Mapping(gk, "")
 	if meta.IsNoMatchError(err) {
@@ -315,9 +330,11 @@ func (c *simulatedCluster) Mapping(gk schema.GroupKind, version string) (*meta.R
 	if m, defined := c.definitions.Mapping(gk, version); defined {
 		return m, nil
 	}
+
 	m, err := c.Mapper.RESTMapping(gk, slices.DeleteFunc([]string{version}, func(v string) bool { return v == "" })...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// A kind that a refused definition would have defined gets a plausible mapping.
 	if d := c.pretended[gk]; meta.IsNoMatchError(err) && d != nil {
 		resource, _ := meta.UnsafeGuessKindToResource(d.GroupVersionKind())
 		scope := meta.RESTScopeNamespace
@@ -331,6 +348,7 @@ func (c *simulatedCluster) Mapping(gk schema.GroupKind, version string) (*meta.R
 	return m, err
 }
 
+// Observed returns the record of an object, and makes it on the first read after a write.
 func (c *simulatedCluster) Observed(key objects.Key) (*objects.Observed, bool) {
 	c.mu.Lock()
 	o := c.objects[key]
@@ -339,6 +357,7 @@ func (c *simulatedCluster) Observed(key objects.Key) (*objects.Observed, bool) {
 		return nil, false
 	}
 	now, observed := o.now, o.observed
+
 	c.mu.Unlock()
 	if observed == nil {
 		observed = c.tracker.Observe(key, now)
@@ -348,10 +367,13 @@ func (c *simulatedCluster) Observed(key objects.Key) (*objects.Observed, bool) {
 	return observed, true
 }
 
+// Remember implements cluster.Cluster.
 func (c *simulatedCluster) Remember(key objects.Key, obs *objects.Observed) {
 	c.remember(key, c.object(key).now, obs)
 }
 
+// remember stores a record unless the object was written since. It is set up as if the object was
+// watched in full.
 func (c *simulatedCluster) remember(key objects.Key, of *unstructured.Unstructured, obs *objects.Observed) {
 	obs.Watched = true
 	obs.Trimmed = nil
@@ -408,12 +430,14 @@ func (c *simulatedCluster) Check(ctx context.Context, objs []*unstructured.Unstr
 	return errs
 }
 
+// Now returns the time of the simulated clock.
 func (c *simulatedCluster) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
+// Run implements engine.Pool. All objects of one call belong to the same batch.
 func (c *simulatedCluster) Run(ctx context.Context, _ objects.OwnerKey, _ bool, n int, do func(int)) {
 	c.mu.Lock()
 	c.batch++

@@ -31,7 +31,6 @@ func eachSet(ctx context.Context, reader client.Reader, scope corev1alpha1.Scope
 				return err
 			}
 		}
-
 		if next = list.(client.ObjectList).GetContinue(); next == "" {
 			return nil
 		}
@@ -52,9 +51,11 @@ func readStored(
 ) error {
 	for _, phase := range set.ObjectSetSpec().Phases {
 		for _, name := range phase.Slices {
+			// Revisions can share slices, so each is read once. Old sets can name invalid ones.
 			if _, known := into.Slices[name]; known || !objectsets.Stores(name) {
 				continue
 			}
+
 			slice := scope.NewObjectSlice()
 			if err := reader.Get(ctx, client.ObjectKey{Namespace: set.GetNamespace(), Name: name}, slice); err != nil {
 				return fmt.Errorf("read slice %s of %s: %w", name, set.GetName(), err)

@@ -33,6 +33,7 @@ func (in *input) checkTarget() error {
 		return nil
 	}
 	recorded := types.UID(in.deployment.GetAnnotations()[corev1alpha1.TargetClusterAnnotation])
+	// Objects of a recreated or mistaken cluster would all be planned as new ones.
 	if recorded != "" && recorded != in.ID {
 		return fmt.Errorf("the kubeconfig leads to another cluster than the one with the objects of %s: name the latter. "+
 			"If the former cluster was recreated, remove the annotation %s from the deployment", in.key, corev1alpha1.TargetClusterAnnotation)
@@ -47,6 +48,7 @@ func (in *input) otherDeployment(ctx context.Context, scope corev1alpha1.Scope, 
 	dep.SetNamespace(key.Namespace)
 	dep.SetName(key.Name)
 	dep.SetUID(uid)
+	// In the same cluster, only the UID of the other deployment matters.
 	if !in.remote() {
 		return dep.(client.Object), nil
 	}

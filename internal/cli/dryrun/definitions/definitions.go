@@ -44,6 +44,7 @@ func KindOf(crd *CRD) schema.GroupKind {
 	return schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
 }
 
+// servedVersions returns the served versions of a definition, sorted by name.
 func servedVersions(crd *CRD) []string {
 	var names []string
 	for _, v := range crd.Spec.Versions {
@@ -72,6 +73,8 @@ type Written struct {
 
 	// changed are the versions with a new schema.
 	changed map[schema.GroupVersionKind]bool
+	// written are all definitions by their keys, and checker validates against them; nil until it
+	// is needed.
 	written map[objects.Key]*unstructured.Unstructured
 	session *schemacheck.Session
 	checker *schemacheck.Checker
@@ -97,6 +100,7 @@ func (d *Written) Learn(key objects.Key, before, now *unstructured.Unstructured)
 		was := schemaOf(old, v.Name)
 		d.changed[gk.WithVersion(v.Name)] = was == nil || !reflect.DeepEqual(was, schemaOf(crd, v.Name))
 	}
+	// The checker is made again with the next resource.
 	d.written[key], d.checker = now, nil
 }
 
@@ -108,6 +112,7 @@ func (d *Written) Mapping(gk schema.GroupKind, version string) (m *meta.RESTMapp
 	if crd == nil {
 		return nil, false
 	}
+	// The version of a template that names none does not matter for the mapping.
 	if served := servedVersions(crd); version == "" && len(served) > 0 {
 		version = served[0]
 	}
@@ -143,7 +148,7 @@ func (d *Written) Validate(ctx context.Context, gvk schema.GroupVersionKind, tem
 	return "the package creates or changes its CustomResourceDefinition", d.check(ctx, template)
 }
 
-// check requires mu.
+// check returns an error if a resource does not match the written definitions. It requires mu.
 func (d *Written) check(ctx context.Context, template map[string]any) error {
 	if d.checker == nil {
 		checker, err := d.session.Checker(slices.Collect(maps.Values(d.written)))
@@ -159,6 +164,7 @@ func (d *Written) check(ctx context.Context, template map[string]any) error {
 	}
 	var wrong []string
 	for _, f := range findings {
+		// Doubtful findings might be wrong, and the API server would accept the object.
 		if !f.Doubtful {
 			wrong = append(wrong, strings.TrimPrefix(strings.TrimSpace(f.Field+": "+f.Problem+" "+f.Remedy), ": "))
 		}

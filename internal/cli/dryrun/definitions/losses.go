@@ -15,6 +15,7 @@ func Losses(before, after *CRD) []string {
 	var found []string
 	lose := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	type version = apiextensionsv1.CustomResourceDefinitionVersion
+
 	for _, v := range slices.SortedFunc(slices.Values(before.Spec.Versions), func(a, b version) int { return cmp.Compare(a.Name, b.Name) }) {
 		switch {
 		case !slices.ContainsFunc(after.Spec.Versions, func(is version) bool { return is.Name == v.Name }):
@@ -25,6 +26,7 @@ func Losses(before, after *CRD) []string {
 		found = append(found, schemaLosses(v.Name, schemaOf(before, v.Name), schemaOf(after, v.Name))...)
 	}
 
+	// A definition without a storage version is invalid, and the API server refuses it.
 	was, errWas := apihelpers.GetCRDStorageVersion(before)
 	is, errIs := apihelpers.GetCRDStorageVersion(after)
 	if errWas == nil && errIs == nil && was != is {
@@ -63,6 +65,8 @@ type pruned struct {
 	unnamed bool
 }
 
+// dropped collects the fields that a schema names before and not after. A field that stays as an
+// additional property is kept.
 func dropped(before, after *apiextensionsv1.JSONSchemaProps, path string, found *[]pruned) {
 	if before == nil || after == nil || ptr.Deref(after.XPreserveUnknownFields, false) {
 		return
