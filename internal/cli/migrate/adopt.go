@@ -25,6 +25,7 @@ func Commands(on command.Command) []*cobra.Command {
 	return []*cobra.Command{newImport(on), newAdopt(on), newRelease(on), newAdoptEngine(on), newReleaseEngine(on)}
 }
 
+// adoptCommand is kubectl package adopt.
 type adoptCommand struct {
 	handoverCommand
 	into string
@@ -32,6 +33,7 @@ type adoptCommand struct {
 	release string
 }
 
+// newAdopt returns the command adopt.
 func newAdopt(on command.Command) *cobra.Command {
 	c := &adoptCommand{handoverCommand: handoverCommand{Command: on}}
 	cmd := &cobra.Command{
@@ -82,17 +84,20 @@ func (c *adoptCommand) names(args []string) ([]cluster.ObjectName, error) {
 	if problems := validation.IsDNS1123Subdomain(c.release); c.release != "" && len(problems) > 0 {
 		return nil, fmt.Errorf("--from-helm %q cannot be a name: %s", c.release, problems[0])
 	}
+	// Without a record, ParseObjects reports that no object is named.
 	if len(args) == 0 && c.release != "" {
 		return nil, nil
 	}
 	return cluster.ParseObjects(args)
 }
 
+// run makes the plan, asks, sets the annotations and waits. Helm's record is deleted last.
 func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into cluster.Name) error {
 	h, err := c.read(ctx, names)
 	if err != nil {
 		return err
 	}
+
 	installed := &installation{}
 	if c.release != "" {
 		if installed, err = readRelease(ctx, h, c.release); err != nil {
@@ -102,6 +107,7 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 
 	unreleases := false
 	err = c.load(ctx, h, into, func(_ progress.Target, spec *corev1alpha1.PackageSpec) error {
+		// A package that released the objects before must not drop them from its template any more.
 		unreleases = dropPatches(spec, slices.Concat(h.objects, installed.keys()))
 		return nil
 	})
@@ -124,6 +130,7 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	err = c.show(h, "Objects to adopt into "+h.Target.String(), steps, func(s step) []string {
 		return []string{"phase " + terminal.Line(s.Phase), "controller: none → " + h.Target.Scope.Kind("ObjectDeployment") + " " + terminal.Line(h.Target.Name), managersText(s.Managers)}
 	})
+
 	left := pending(steps)
 	switch {
 	case err != nil, c.dryRun:
@@ -142,6 +149,7 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	}
 
 	if err := c.adopt(ctx, h, left, unreleases); err != nil {
+		// A failed adoption leaves Helm's record, which must not be used to uninstall.
 		return installed.remains(err)
 	}
 	if !c.Wait {
@@ -167,6 +175,7 @@ func adopterOf(t progress.Target) string {
 	return t.Namespace + "/" + t.Name
 }
 
+// adopt annotates the objects, drops patches of an earlier release, and requests a retry.
 func (c *adoptCommand) adopt(ctx context.Context, h *handoverPlan, steps []step, unreleases bool) error {
 	// The annotations come first, because the requested retry takes over the objects that have
 	// them.
@@ -175,7 +184,6 @@ func (c *adoptCommand) adopt(ctx context.Context, h *handoverPlan, steps []step,
 			return err
 		}
 	}
-
 	done := desired.Applied{Pkg: h.Before, Before: h.Before.DeepCopyObject().(corev1alpha1.GenericPackage)}
 	if unreleases {
 		if err := h.patchPatches(ctx); err != nil {

@@ -21,11 +21,13 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// adoptEngineCommand is kubectl package adopt-engine.
 type adoptEngineCommand struct {
 	engineCommand
 	image string
 }
 
+// newAdoptEngine returns the command adopt-engine.
 func newAdoptEngine(on command.Command) *cobra.Command {
 	c := &adoptEngineCommand{engineCommand: engineCommand{Command: on}}
 	cmd := &cobra.Command{
@@ -67,6 +69,7 @@ type former struct {
 	ours *appsv1.Deployment
 }
 
+// run reads both engines, shows the plan, and runs the steps after a confirmation.
 func (c *adoptEngineCommand) run(ctx context.Context) error {
 	if err := c.open(); err != nil {
 		return err
@@ -85,6 +88,7 @@ func (c *adoptEngineCommand) run(ctx context.Context) error {
 		return err
 	}
 
+	// The plan is shown even if the adoption is not possible, because it explains the reason.
 	if err := c.show("Package Operator", append(found.findings(), packages), steps); err != nil {
 		return err
 	}
@@ -106,6 +110,7 @@ func (c *adoptEngineCommand) run(ctx context.Context) error {
 	return nil
 }
 
+// find reads the Lease, both managers and Package Operator's own package.
 func (c *adoptEngineCommand) find(ctx context.Context) (found former, err error) {
 	if found.holder, err = c.leader(ctx); err != nil {
 		return found, err
@@ -135,6 +140,7 @@ func (f *former) possible() error {
 	return nil
 }
 
+// findings are the lines of the plan about Package Operator.
 func (f *former) findings() (all []engineFinding) {
 	lease := "not held"
 	if f.holder != "" {
@@ -150,12 +156,15 @@ func (f *former) findings() (all []engineFinding) {
 	return append(all, f.own.findings()...)
 }
 
+// steps returns the steps in their order: Package Operator has to be quiet before its own package
+// is removed, and the roles of this engine come last.
 func (c *adoptEngineCommand) steps(ctx context.Context, f former) ([]engineStep, error) {
 	steps := []engineStep{c.pauseStep(f)}
 	if f.manager != nil {
 		steps = append(steps, c.stopStep(f.manager))
 	}
 	lease := c.leaseStep(f.holder)
+	// The Lease of our own running manager needs no wait.
 	lease.done = lease.done || f.ours != nil && strings.HasPrefix(f.holder, engineDeployment)
 	steps = append(steps, lease, engineStep{
 		what: fmt.Sprintf("remove %s from ClusterPackage %s without deleting them", terminal.Count(len(f.own.owned), "object"), corev1alpha1.EnginePackage),
@@ -175,6 +184,7 @@ func (c *adoptEngineCommand) pauseStep(f former) engineStep {
 		what: "pause ClusterPackage " + corev1alpha1.EnginePackage, done: f.own.pkg == nil || f.own.pkg.Spec.Paused && (f.holder == "" || f.own.paused()),
 		do: func(ctx context.Context) error {
 			patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":true}}`))
+			// Package Operator would start its manager again from an active package.
 			if err := c.client.Patch(ctx, f.own.pkg.DeepCopy(), patch, client.FieldOwner(command.FieldManager)); err != nil {
 				return client.IgnoreNotFound(err)
 			}
@@ -189,11 +199,11 @@ func (c *adoptEngineCommand) disown(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	uids := sets.New[types.UID]()
 	for _, part := range own.parts {
 		uids.Insert(part.GetUID())
 	}
-
 	for _, obj := range own.owned {
 		p, err := engines.Disown(obj, uids)
 		if err != nil {
@@ -216,6 +226,7 @@ func (c *adoptEngineCommand) deleteOwn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The garbage collector would delete these objects along with the package.
 	if n := len(own.owned); n > 0 {
 		return fmt.Errorf("%s of it would be deleted: %s", terminal.Count(n, "object"), own.owned[0].GetName())
 	}
@@ -238,6 +249,7 @@ func (c *adoptEngineCommand) deletePart(ctx context.Context, part client.Object)
 		}
 	}
 
+	// The manager that would remove these finalizers is stopped.
 	rest := slices.DeleteFunc(slices.Clone(part.GetFinalizers()), func(f string) bool {
 		return f == corev1alpha1.CachedFinalizer || f == corev1alpha1.MetricsFinalizer
 	})
@@ -258,7 +270,6 @@ func (c *adoptEngineCommand) installSteps(ctx context.Context) ([]engineStep, er
 	if err != nil || c.image == "" {
 		return steps, err
 	}
-
 	if all, err = managerObjects(c.image); err != nil {
 		return nil, err
 	}

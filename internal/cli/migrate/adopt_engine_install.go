@@ -34,6 +34,7 @@ func managerObjects(image string) ([]*unstructured.Unstructured, error) {
 		if !found || err != nil || len(containers) == 0 {
 			continue
 		}
+		// The other objects of the folder stay as they are.
 		containers[0].(map[string]any)["image"] = image
 
 		return all, unstructured.SetNestedSlice(obj.Object, containers, "spec", "template", "spec", "containers")
@@ -67,6 +68,7 @@ func (c *adoptEngineCommand) applyStep(ctx context.Context, what string, all []*
 	}, nil
 }
 
+// apply applies an object as kubectl would, so that a later kubectl apply finds its own fields.
 func (c *adoptEngineCommand) apply(ctx context.Context, obj *unstructured.Unstructured, opts ...client.PatchOption) error {
 	//nolint:staticcheck // the typed apply of this client needs generated types
 	return c.client.Patch(ctx, obj, client.Apply, append(opts, client.FieldOwner(installer), client.ForceOwnership)...)
@@ -80,6 +82,7 @@ func (c *adoptEngineCommand) same(ctx context.Context, obj *unstructured.Unstruc
 		err = c.apply(ctx, dry, client.DryRunAll)
 	}
 
+	// A missing kind means that its definition is among the objects that are still to be applied.
 	switch {
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return false, nil
@@ -87,6 +90,7 @@ func (c *adoptEngineCommand) same(ctx context.Context, obj *unstructured.Unstruc
 		return false, c.cluster.Explain("cannot compare "+obj.GetKind()+" "+obj.GetName(), err)
 	}
 
+	// A dry run changes these two fields in any case.
 	for _, u := range []*unstructured.Unstructured{live, dry} {
 		u.SetManagedFields(nil)
 		u.SetResourceVersion("")
@@ -98,12 +102,14 @@ func (c *adoptEngineCommand) same(ctx context.Context, obj *unstructured.Unstruc
 // packages counts the packages that are taken over.
 func (c *adoptEngineCommand) packages(ctx context.Context) (found engineFinding, err error) {
 	packages, hidden, err := c.cluster.Packages(ctx)
+	// A count without the hidden packages would promise too little.
 	if err == nil && len(hidden) > 0 {
 		err = fmt.Errorf("you may not read %s", strings.Join(hidden, ", "))
 	}
 	if err != nil {
 		return found, err
 	}
+	// Package Operator's own package is removed and not taken over.
 	packages = slices.DeleteFunc(packages, func(pkg corev1alpha1.GenericPackage) bool {
 		return pkg.GetNamespace() == "" && pkg.GetName() == corev1alpha1.EnginePackage
 	})

@@ -35,6 +35,7 @@ type ownPackage struct {
 	definitions, formerFields int
 }
 
+// empty reports whether no part of the package exists.
 func (o *ownPackage) empty() bool { return len(o.parts) == 0 }
 
 // paused reports whether none of its revisions writes any more.
@@ -44,6 +45,7 @@ func (o *ownPackage) paused() bool {
 	})
 }
 
+// findings are the lines of the plan about the package and the definitions.
 func (o *ownPackage) findings() []engineFinding {
 	about := engineFinding{"ClusterPackage " + corev1alpha1.EnginePackage, "not found"}
 	switch {
@@ -69,6 +71,7 @@ func (o *ownPackage) findings() []engineFinding {
 // readOwn reads Package Operator's own package.
 func (c *adoptEngineCommand) readOwn(ctx context.Context) (o ownPackage, err error) {
 	pkg, dep := &corev1alpha1.ClusterPackage{}, &corev1alpha1.ClusterObjectDeployment{}
+	// The package can be deleted while its deployment still exists, for example after an interrupt.
 	for _, obj := range []client.Object{pkg, dep} {
 		switch err := c.client.Get(ctx, client.ObjectKey{Name: corev1alpha1.EnginePackage}, obj); {
 		case err == nil:
@@ -90,6 +93,7 @@ func (c *adoptEngineCommand) readOwn(ctx context.Context) (o ownPackage, err err
 	for i := range all.Items {
 		set := &all.Items[i]
 		ref := metav1.GetControllerOf(set)
+		// A revision can have lost its label or its owner, so either suffices.
 		if set.Labels[corev1alpha1.ObjectDeploymentLabel] == corev1alpha1.EnginePackage || ref != nil && ref.UID == dep.UID && dep.UID != "" {
 			o.sets, o.parts = append(o.sets, set), append(o.parts, set)
 		}
@@ -140,6 +144,7 @@ func (c *adoptEngineCommand) readOwned(ctx context.Context, o *ownPackage) error
 // have kinds that are no longer served.
 func (c *adoptEngineCommand) readOwnedBy(ctx context.Context, set *corev1alpha1.ClusterObjectSet, visit func(client.Object)) error {
 	wanted, err := cluster.ReadObjects(ctx, c.cluster, set)
+	// An archived revision's slices can be deleted already.
 	if err != nil && (engines.Owns(set) || !apierrors.IsNotFound(err)) {
 		return c.cluster.Explain("cannot read the objects of "+set.Name, err)
 	}
@@ -160,8 +165,10 @@ func (c *adoptEngineCommand) readOwnedBy(ctx context.Context, set *corev1alpha1.
 	return nil
 }
 
+// definitionKind is the kind of CustomResourceDefinitions.
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
+// readDefinitions counts the definitions of our kinds and adds the ones that the package owns.
 func (c *adoptEngineCommand) readDefinitions(ctx context.Context, o *ownPackage, add func(client.Object)) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(definitionKind.GroupVersion().WithKind(definitionKind.Kind + "List"))
@@ -176,6 +183,7 @@ func (c *adoptEngineCommand) readDefinitions(ctx context.Context, o *ownPackage,
 			continue
 		}
 		o.definitions++
+		// Fields of the former manager are taken over when this engine's definitions are applied.
 		if slices.ContainsFunc(m.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
 			return slices.Contains(corev1alpha1.LegacyFieldManagers(), f.Manager)
 		}) {
@@ -193,6 +201,7 @@ func (c *adoptEngineCommand) readDefinitions(ctx context.Context, o *ownPackage,
 func (c *adoptEngineCommand) awaitPaused(ctx context.Context) error {
 	waiting, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
 	defer cancel()
+	// The own manager pauses the revisions. Without a leader, none can be written.
 	err := wait.PollUntilContextCancel(waiting, engineInterval, true, func(context.Context) (bool, error) {
 		holder, err := c.leader(ctx)
 		if err != nil || holder == "" {
@@ -219,6 +228,7 @@ func (c *adoptEngineCommand) stripFinalizers(ctx context.Context, part client.Ob
 		part.SetFinalizers(slices.DeleteFunc(slices.Clone(part.GetFinalizers()), func(f string) bool {
 			return f == corev1alpha1.CachedFinalizer || f == corev1alpha1.MetricsFinalizer
 		}))
+		// The lock keeps a finalizer that another client adds in the meantime.
 		err := c.client.Patch(ctx, part, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(command.FieldManager))
 		if !apierrors.IsConflict(err) {
 			return err

@@ -80,6 +80,7 @@ func readRelease(ctx context.Context, h *handoverPlan, name string) (*installati
 
 // revision is the number of a revision.
 func (in *installation) revision(o client.Object) int {
+	// Helm names its Secrets sh.helm.release.v1.NAME.vREVISION. Another name sorts as revision 0.
 	number, _ := strconv.Atoi(strings.TrimPrefix(o.GetName(), "sh.helm.release.v1."+in.release+".v"))
 	return number
 }
@@ -90,11 +91,14 @@ func readHelm(data, namespace, name string) (keys []objects.Key, err error) {
 	var text []byte
 	z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(data)))
 	if err == nil {
+		// The limit bounds a small Secret that expands to a huge one.
 		text, err = io.ReadAll(io.LimitReader(z, limits.HelmReleaseBytes+1))
 	}
+
 	var r struct{ Name, Namespace, Manifest string }
 	switch {
 	case err != nil:
+		// The cause is omitted, because it can quote the values of a chart.
 		return nil, errors.New("it is not compressed by gzip and encoded as base64")
 	case len(text) > limits.HelmReleaseBytes:
 		return nil, fmt.Errorf("it has more than %d bytes uncompressed, which is the limit", limits.HelmReleaseBytes)
@@ -137,6 +141,7 @@ func (in *installation) choose(ctx context.Context, h *handoverPlan) error {
 	if err != nil || in.release == "" {
 		return err
 	}
+
 	brought := false
 	for _, recorded := range in.recorded {
 		key := recorded
@@ -148,6 +153,7 @@ func (in *installation) choose(ctx context.Context, h *handoverPlan) error {
 
 		switch {
 		case phases[key] == "" || key.Kind == "Namespace":
+			// A Namespace deletes its content, so its name on the command line is the consent.
 			h.others = append(h.others, step{object: object{Key: recorded}, Done: true, Note: "stays unchanged: the package does not contain it, or it has to be named"})
 			continue
 		case !slices.ContainsFunc(h.objects, func(o object) bool { return o.Key == key }):
@@ -190,6 +196,7 @@ func (h *handoverPlan) readRecorded(ctx context.Context, key objects.Key) error 
 // forget deletes the record. The newest Secret is last, because it allows a repetition.
 func (in *installation) forget(ctx context.Context, c *adoptCommand, h *handoverPlan) error {
 	for _, r := range slices.Backward(in.records) {
+		// The preconditions keep a Secret that Helm has changed since it was read.
 		err := h.Client.Delete(ctx, r, client.Preconditions{UID: ptr.To(r.GetUID()), ResourceVersion: ptr.To(r.GetResourceVersion())})
 		if client.IgnoreNotFound(err) != nil {
 			return in.remains(h.cluster.Explain("cannot delete Secret "+r.GetName(), err))

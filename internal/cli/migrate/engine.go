@@ -51,6 +51,7 @@ type engineStep struct {
 // engineFinding is a remark of a plan.
 type engineFinding struct{ about, text string }
 
+// add adds the flags that both commands share.
 func (c *engineCommand) add(cmd *cobra.Command) {
 	c.Connects(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
@@ -63,6 +64,7 @@ func (c *engineCommand) add(cmd *cobra.Command) {
 // engineTimeout is longer than the Lease of Package Operator, 137 s.
 const engineTimeout = 4 * time.Minute
 
+// open connects to the cluster and makes the client for all kinds.
 func (c *engineCommand) open() (err error) {
 	if c.cluster, err = c.Connect(); err != nil {
 		return err
@@ -73,11 +75,13 @@ func (c *engineCommand) open() (err error) {
 
 // show prints findings and steps.
 func (c *engineCommand) show(title string, findings []engineFinding, steps []engineStep) error {
+	// A dry run's output is the plan. Otherwise, it is a message before the question.
 	out := c.Streams.ErrOut
 	if c.dryRun {
 		out = c.Streams.Out
 	}
 	styles := terminal.StylesFor(out)
+
 	t := planning.Printer{Styles: styles}
 	t.Line(styles.Strong(title))
 	var rows [][]string
@@ -88,7 +92,6 @@ func (c *engineCommand) show(title string, findings []engineFinding, steps []eng
 	for _, line := range terminal.Table(rows) {
 		t.Line(line)
 	}
-
 	t.Line("")
 	t.Line(styles.Strong("Steps"))
 	for _, s := range steps {
@@ -104,7 +107,8 @@ func (c *engineCommand) show(title string, findings []engineFinding, steps []eng
 	return err
 }
 
-// perform runs the remaining steps after a confirmation.
+// perform runs the remaining steps after a confirmation. It returns false after a dry run or an
+// error.
 func (c *engineCommand) perform(ctx context.Context, question string, steps []engineStep) (bool, error) {
 	left := 0
 	for _, s := range steps {
@@ -131,6 +135,7 @@ func (c *engineCommand) perform(ctx context.Context, question string, steps []en
 		if s.done {
 			continue
 		}
+		// Steps can be repeated, so an error does not undo the completed ones.
 		if err := s.do(ctx); err != nil {
 			return false, fmt.Errorf("%s: %w. Completed steps stay; run the same command again to continue", s.what, err)
 		}
@@ -152,6 +157,8 @@ func (c *engineCommand) leader(ctx context.Context) (string, error) {
 		return "", c.cluster.Explain("cannot read the Lease "+key.String(), err)
 	}
 
+	// The clocks of this machine and of the holder can differ. So the Lease counts from the time
+	// when its current version was first seen, as in client-go's leader election.
 	if c.lease != lease.ResourceVersion {
 		c.lease, c.leaseSince = lease.ResourceVersion, time.Now()
 	}
@@ -164,6 +171,7 @@ const engineInterval = time.Second
 // awaitLease waits until no process leads.
 func (c *engineCommand) awaitLease(ctx context.Context) error {
 	waiting, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
+
 	defer cancel()
 	holder := ""
 	err := wait.PollUntilContextCancel(waiting, engineInterval, true, func(context.Context) (_ bool, err error) {
@@ -180,6 +188,7 @@ func (c *engineCommand) awaitLease(ctx context.Context) error {
 // others refuses a cluster if an engine runs elsewhere, because it would lead by its own Lease at
 // the same time as this one.
 func (c *engineCommand) others(ctx context.Context) error {
+	// A field selector makes the API server return only objects of this name, in all namespaces.
 	named := func(name string) client.MatchingFields { return client.MatchingFields{"metadata.name": name} }
 	leases := &coordinationv1.LeaseList{}
 	if err := c.cluster.List(ctx, leases, named(corev1alpha1.LeaderElectionLease)); err != nil {
@@ -231,6 +240,7 @@ func (c *engineCommand) stopStep(dep *appsv1.Deployment) engineStep {
 		what: fmt.Sprintf("stop Deployment %s/%s: %d → 0 replicas", dep.Namespace, dep.Name, ptr.Deref(dep.Spec.Replicas, 1)),
 		done: ptr.Deref(dep.Spec.Replicas, 1) == 0,
 		do: func(ctx context.Context) error {
+			// The UID makes the API server refuse the patch for a recreated Deployment.
 			patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"replicas":0}}`, dep.UID)
 			return client.IgnoreNotFound(c.client.Patch(ctx, dep.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(command.FieldManager)))
 		},
@@ -250,6 +260,7 @@ func (c *engineCommand) patch(ctx context.Context, p engines.Patch, manager stri
 // templates visits the ObjectTemplates of a scope if the cluster serves them.
 func (c *engineCommand) templates(ctx context.Context, scope corev1alpha1.Scope, visit func(about string, spec *corev1alpha1.ObjectTemplateSpec)) error {
 	list := scope.NewObjectTemplateList()
+
 	err := c.client.List(ctx, list)
 	if meta.IsNoMatchError(err) {
 		return nil

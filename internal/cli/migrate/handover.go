@@ -38,6 +38,7 @@ type handoverCommand struct {
 	yes    bool
 }
 
+// add adds the flags that both commands share. usage describes --wait.
 func (c *handoverCommand) add(cmd *cobra.Command, usage string) {
 	c.Connects(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
@@ -80,8 +81,9 @@ func (c *handoverCommand) read(ctx context.Context, names []cluster.ObjectName) 
 	return h, err
 }
 
-// load reads the package, and renders it after a change of its spec.
+// load reads the package, and renders it after a change of its spec. The change is not written.
 func (c *handoverCommand) load(ctx context.Context, h *handoverPlan, name cluster.Name, edit func(progress.Target, *corev1alpha1.PackageSpec) error) error {
+	// Flags of a spec are never given: only edit changes it.
 	loads := planning.Planner{Command: c.Command, Source: c.source, Spec: desired.SpecFlags{Given: func(string) bool { return false }}}
 	loaded, err := loads.Load(ctx, h.cluster, planning.Wanted{Name: name, Edit: edit})
 	if err != nil {
@@ -91,13 +93,15 @@ func (c *handoverCommand) load(ctx context.Context, h *handoverPlan, name cluste
 	return c.possible(h)
 }
 
-// make plans the loaded package with an annotation on the objects.
+// make plans the loaded package as if the objects had an annotation. No object is annotated before
+// the user has seen the plan.
 func (h *handoverPlan) make(ctx context.Context, annotation, value string) error {
 	doing := "cannot plan " + h.Target.String()
 	at, err := h.Preview(h.cluster)
 	if err != nil {
 		return h.cluster.Explain(doing, err)
 	}
+
 	request := h.Request()
 	request.Annotations = map[objects.Key]map[string]string{}
 	for _, o := range h.objects {
@@ -108,6 +112,7 @@ func (h *handoverPlan) make(ctx context.Context, annotation, value string) error
 		return h.cluster.Explain(doing, err)
 	}
 	h.Complete(h.plan)
+
 	dep := h.Target.Scope.NewObjectDeployment()
 	err = h.cluster.Get(ctx, client.ObjectKey{Namespace: h.Target.Namespace, Name: h.Target.Name}, dep)
 	if client.IgnoreNotFound(err) != nil {
@@ -140,6 +145,7 @@ func (h *handoverPlan) phases() (map[objects.Key]string, error) {
 
 // each calls visit for the package's objects.
 func (h *handoverPlan) each(visit func(phase string, key objects.Key, value map[string]any)) error {
+	// Values of Secrets can be in an object, so an error does not quote it.
 	for _, phase := range h.Loaded.Template().Phases {
 		for _, o := range phase.Objects {
 			var value map[string]any
@@ -158,6 +164,7 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []step, row 
 	if c.dryRun {
 		out = c.Streams.Out
 	}
+
 	styles := terminal.StylesFor(out)
 	t := planning.Printer{Styles: styles}
 	t.Line(styles.Strong(title))
@@ -173,6 +180,7 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []step, row 
 	if _, err := fmt.Fprint(out, t.Out.String(), planning.Text(h.plan, styles)); err != nil {
 		return err
 	}
+
 	refused := 0
 	for _, s := range steps {
 		if s.Refusal != "" {
@@ -253,6 +261,7 @@ func (h *handoverPlan) annotate(ctx context.Context, o object, annotation string
 	switch {
 	case value == nil && apierrors.IsNotFound(err):
 		return nil
+	// The API server refuses a patch that names another UID.
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsInvalid(err):
 		return fmt.Errorf("%s was replaced or deleted in the meantime: %w", o.Key, err)
 	}
@@ -269,6 +278,7 @@ func (c *handoverCommand) await(ctx context.Context, h *handoverPlan, steps []st
 	defer cancel()
 	var left []string
 	err := wait.PollUntilContextCancel(ctx, handoverInterval, true, func(ctx context.Context) (bool, error) {
+		// The list is kept for the message after a timeout.
 		left = nil
 		for _, s := range steps {
 			u := s.Live.DeepCopy()

@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
+// newImport returns the command import, whose only subcommand is carvel.
 func newImport(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
@@ -24,11 +25,13 @@ func newImport(on command.Command) *cobra.Command {
 	return cmd
 }
 
+// importCommand is kubectl package import carvel.
 type importCommand struct {
 	command.Command
 	global string
 }
 
+// newCarvel returns the command import carvel.
 func newCarvel(on command.Command) *cobra.Command {
 	c := &importCommand{Command: on}
 	cmd := &cobra.Command{
@@ -61,11 +64,14 @@ a package: docs/packages/publish.md`,
 	return cmd
 }
 
+// run converts all documents of the inputs. Notes go to standard error, so that the result can be
+// piped to kubectl.
 func (c *importCommand) run(ctx context.Context, args []string) error {
 	inputs, err := content.NewInputs(c.Streams.In).All(ctx, args)
 	if err != nil {
 		return err
 	}
+
 	var documents []map[string]any
 	for _, input := range inputs {
 		found, err := documentsOf(input.Name, input.Data)
@@ -88,6 +94,7 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 	return output.YAML().Print(c.Streams.Out, list)
 }
 
+// documentsOf returns the objects of an input, and skips documents of other types.
 func documentsOf(name string, data []byte) (documents []map[string]any, err error) {
 	problems := document.Each(name, data, func(d *document.Document) {
 		if m, ok := d.Value.(map[string]any); ok {

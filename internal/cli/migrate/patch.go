@@ -21,6 +21,7 @@ type deletion struct {
 	Metadata   metadata `json:"metadata"`
 }
 
+// metadata identifies the object of a deletion.
 type metadata struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace,omitempty"`
@@ -35,6 +36,7 @@ func addPatch(spec *corev1alpha1.PackageSpec, o object, namespace string) error 
 	if len(spec.Patches) >= limits.Patches {
 		return fmt.Errorf("spec.patches has %d patches, which is the limit: remove one, or leave the object out of the package", len(spec.Patches))
 	}
+
 	text, err := yaml.Marshal(deletion{"delete", o.Live.GetAPIVersion(), o.Key.Kind, metadata{o.Key.Name, namespace}})
 	if err != nil {
 		return err
@@ -56,6 +58,7 @@ func dropPatches(spec *corev1alpha1.PackageSpec, all []object) bool {
 // releases reports whether a patch deletes this object and does nothing else.
 func releases(p *corev1alpha1.PackagePatch, key objects.Key) bool {
 	var d deletion
+	// A patch with a selector, from another object or with further fields is the user's own.
 	if p.Target != nil || p.PatchFrom != nil || yaml.UnmarshalStrict([]byte(p.Patch), &d) != nil || d.Directive != "delete" {
 		return false
 	}

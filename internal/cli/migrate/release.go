@@ -19,8 +19,10 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// releaseCommand is kubectl package release.
 type releaseCommand struct{ handoverCommand }
 
+// newRelease returns the command release.
 func newRelease(on command.Command) *cobra.Command {
 	c := &releaseCommand{handoverCommand{Command: on}}
 	cmd := &cobra.Command{
@@ -49,6 +51,7 @@ annotation package-operator.run/deletion-policy yourself.`,
 	return cmd
 }
 
+// run makes the plan of the package without the objects, and releases them after a confirmation.
 func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) error {
 	h, err := c.read(ctx, names)
 	if err != nil {
@@ -75,6 +78,7 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 		return err
 	}
 	if h.Before.GetLabels()[corev1alpha1.GeneratedLabel] == "true" {
+		// Patches in its spec would be overwritten.
 		return fmt.Errorf("%s was installed for other packages, which control its spec. Make it your own first: kubectl annotate %s %s=true",
 			h.Target, h.Target.Flags(), corev1alpha1.AdoptAnnotation)
 	}
@@ -92,6 +96,7 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 		return []string{"stays unchanged", "controller: " + h.Target.Scope.Kind("ObjectDeployment") + " " + terminal.Line(h.Target.Name) + " → none"}
 	})
 	if others := removedBesides(steps, h.plan); err == nil && len(others) > 0 {
+		// The annotation keeps only the named objects, so this revision would delete the others.
 		err = fmt.Errorf("nothing was changed: %s would remove other objects with its next revision, too: %s. Roll that out first",
 			h.Target, strings.Join(others[:min(len(others), command.MostNamed)], ", "))
 	}
@@ -136,6 +141,8 @@ func packageOf(ctx context.Context, h *handoverPlan) (cluster.Name, error) {
 	return found, nil
 }
 
+// controllingPackage returns the package whose deployment controls an object. It returns an error
+// for an object of another controller, or of a deployment without a package.
 func controllingPackage(ctx context.Context, cl *cluster.Cluster, o object) (cluster.Name, error) {
 	controller := metav1.GetControllerOf(o.Live)
 	if controller == nil {
@@ -150,6 +157,7 @@ func controllingPackage(ctx context.Context, cl *cluster.Cluster, o object) (clu
 	if err != nil || gv.Group != corev1alpha1.GroupName || controller.Kind != n.Scope.Kind("ObjectDeployment") {
 		return n, fmt.Errorf("%s does not belong to a package: %s %s controls it", o.Key, controller.Kind, controller.Name)
 	}
+
 	dep := n.Scope.NewObjectDeployment()
 	key := client.ObjectKey{Name: controller.Name}
 	if n.Scope == corev1alpha1.ScopeNamespaced {
@@ -160,6 +168,7 @@ func controllingPackage(ctx context.Context, cl *cluster.Cluster, o object) (clu
 		return n, cl.Explain("cannot read "+controller.Kind+" "+controller.Name, err)
 	}
 	if owner := metav1.GetControllerOf(dep); dep.GetUID() != controller.UID || owner == nil || owner.Kind != n.Scope.Kind("Package") || owner.Name != n.Name {
+		// The UID excludes a deployment that was created again under the same name.
 		return n, fmt.Errorf("%s belongs to %s %s, which no package created: annotate the object %s=%s, and remove it from the template",
 			o.Key, controller.Kind, controller.Name, corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep)
 	}
@@ -167,6 +176,8 @@ func controllingPackage(ctx context.Context, cl *cluster.Cluster, o object) (clu
 	return n, nil
 }
 
+// release annotates the objects, and then removes them from the package. It removes the annotation
+// once they have no controller.
 func (c *releaseCommand) release(ctx context.Context, h *handoverPlan, steps []step) error {
 	for _, s := range steps {
 		if err := h.annotate(ctx, s.object, corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep); err != nil {
@@ -178,6 +189,7 @@ func (c *releaseCommand) release(ctx context.Context, h *handoverPlan, steps []s
 	// them.
 	done := desired.Applied{Pkg: h.Before, Before: h.Before.DeepCopyObject().(corev1alpha1.GenericPackage)}
 	if err := h.patchPatches(ctx); err != nil {
+		// Without the patch, the package keeps the objects, so the annotation must not stay.
 		return errors.Join(err, h.unkeep(ctx, steps))
 	}
 	if !c.Wait {
@@ -214,6 +226,7 @@ func (h *handoverPlan) unkeep(ctx context.Context, steps []step) error {
 }
 
 // patchPatches writes the planned spec.patches of the package, unless its spec has changed since.
+// The generation is tested, because each change of a spec increases it.
 func (h *handoverPlan) patchPatches(ctx context.Context) error {
 	patch := []desired.Operation{{Op: "test", Path: "/metadata/generation", Value: h.Before.GetGeneration()}}
 	switch patches := h.Pkg.PackageSpec().Patches; {

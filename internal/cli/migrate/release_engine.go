@@ -24,11 +24,13 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
+// releaseEngineCommand is kubectl package release-engine.
 type releaseEngineCommand struct {
 	engineCommand
 	acceptLosses bool
 }
 
+// newReleaseEngine returns the command release-engine.
 func newReleaseEngine(on command.Command) *cobra.Command {
 	c := &releaseEngineCommand{engineCommand: engineCommand{Command: on}}
 	cmd := &cobra.Command{
@@ -54,6 +56,7 @@ CustomResourceDefinitions: deleting them deletes every package.`,
 	return cmd
 }
 
+// run examines all packages, shows the plan, and runs the steps after a confirmation.
 func (c *releaseEngineCommand) run(ctx context.Context) error {
 	if err := c.open(); err != nil {
 		return err
@@ -78,6 +81,7 @@ func (c *releaseEngineCommand) run(ctx context.Context) error {
 	switch {
 	case refused > 0:
 		return fmt.Errorf("nothing was changed: %s cannot be given back", terminal.Count(refused, "deployment"))
+	// A dry run shows the losses and is not refused for them.
 	case lost > 0 && !c.acceptLosses && !c.dryRun:
 		return fmt.Errorf("nothing was changed: Package Operator does not know all fields of %s; add --accept-losses to continue anyway", terminal.Count(lost, "object"))
 	}
@@ -120,6 +124,7 @@ func (c *releaseEngineCommand) examine(ctx context.Context) (findings []engineFi
 func (c *releaseEngineCommand) losses(ctx context.Context) (findings []engineFinding, lost int, err error) {
 	packages, hidden, err := c.cluster.Packages(ctx)
 	if err == nil && len(hidden) > 0 {
+		// A package that the user may not read could lose fields without a warning.
 		err = fmt.Errorf("you may not read %s", strings.Join(hidden, ", "))
 	}
 	if err != nil {
@@ -154,14 +159,17 @@ func (c *releaseEngineCommand) losses(ctx context.Context) (findings []engineFin
 	return findings, lost, nil
 }
 
+// packageText names a package in a finding.
 func packageText(pkg corev1alpha1.GenericPackage) string {
 	return progress.TargetOf(pkg).String()
 }
 
+// deploymentText names a deployment in a finding.
 func deploymentText(dep corev1alpha1.GenericObjectDeployment) string {
 	return objects.Key{Kind: corev1alpha1.ScopeOf(dep.GetNamespace()).Kind("ObjectDeployment"), Namespace: dep.GetNamespace(), Name: dep.GetName()}.String()
 }
 
+// steps returns a step for each deployment, after the steps that stop the manager.
 func (c *releaseEngineCommand) steps(ctx context.Context) ([]engineStep, []engineFinding, error) {
 	holder, err := c.leader(ctx)
 	if err != nil {
@@ -171,11 +179,11 @@ func (c *releaseEngineCommand) steps(ctx context.Context) ([]engineStep, []engin
 	if holder != "" {
 		findings[0].text = "held by " + holder
 	}
-
 	dep, err := c.manager(ctx, engineDeployment)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	var steps []engineStep
 	if dep != nil {
 		findings = append(findings, engineFinding{"Deployment " + dep.Name, terminal.Count(int(ptr.Deref(dep.Spec.Replicas, 1)), "replica")})
@@ -206,6 +214,7 @@ const engineDeployment = "lockstep-manager"
 // release patches the current state of a deployment and of all its objects, because the manager
 // might have written until it stopped.
 func (c *releaseEngineCommand) release(ctx context.Context, scope corev1alpha1.Scope, key client.ObjectKey) error {
+	// A manager that leads again would write the objects that are given back.
 	if holder, err := c.leader(ctx); err != nil || holder != "" {
 		return cmp.Or(err, fmt.Errorf("%s holds the Lease again: stop it", holder))
 	}
@@ -272,23 +281,26 @@ func (c *releaseEngineCommand) rollout(ctx context.Context, dep corev1alpha1.Gen
 	if err != nil {
 		return nil, c.cluster.Explain(doing, err)
 	}
+
 	r.Slices = found.GenericObjectSlices()
 	var wanted []objectdiff.Object
+	// Revisions belong to a deployment by its UID, as labels can be shared.
 	for _, set := range sets.GenericObjectSets() {
 		if objectsets.DeploymentOf(set) != dep.GetUID() {
 			continue
 		}
+
 		r.Sets = append(r.Sets, set)
 		if !engines.Owns(set) {
 			continue
 		}
-
 		all, err := cluster.ReadObjects(ctx, c.cluster, set)
 		if err != nil {
 			return nil, c.cluster.Explain(doing, err)
 		}
 
 		for _, o := range all {
+			// The objects of a class belong to the agent, so they stay as they are.
 			if !classed(set, o.Phase) {
 				r.Objects[set.GetUID()], wanted = append(r.Objects[set.GetUID()], o.Key), append(wanted, o)
 			}
@@ -298,9 +310,11 @@ func (c *releaseEngineCommand) rollout(ctx context.Context, dep corev1alpha1.Gen
 	slices.SortFunc(r.Sets, func(a, b corev1alpha1.GenericObjectSet) int {
 		return int(a.ObjectSetSpec().Revision - b.ObjectSetSpec().Revision)
 	})
+	// Objects in another cluster are refused anyway, and need not be read.
 	if dep.ObjectDeploymentSpec().Template.Spec.TargetRef != nil {
 		return r, nil
 	}
+
 	live, unreadable, err := c.cluster.Live(ctx, wanted)
 	for kind, why := range unreadable {
 		err = errors.Join(err, fmt.Errorf("%s: %s", kind, why))

@@ -92,10 +92,12 @@ func removedBesides(steps []step, plan *dryrun.Plan) []string {
 	return names
 }
 
+// keyOf returns the key of a change's object.
 func keyOf(c *dryrun.Change) objects.Key {
 	return objects.Key{Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
 }
 
+// changeOf returns the change of an object in a phase, or nil if it stays as it is.
 func changeOf(plan *dryrun.Plan, key objects.Key) *dryrun.Change {
 	for i := range plan.Phases {
 		for j := range plan.Phases[i].Changes {
@@ -107,6 +109,7 @@ func changeOf(plan *dryrun.Plan, key objects.Key) *dryrun.Change {
 	return nil
 }
 
+// refusalOf returns the reason why an object is refused; empty if it is not.
 func refusalOf(plan *dryrun.Plan, key objects.Key) string {
 	for i := range plan.Refusals {
 		if plan.Refusals[i].Key() == key {
