@@ -43,15 +43,20 @@ func Activate(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set 
 	}
 
 	spec := map[string]any{"lifecycleState": corev1alpha1.ObjectSetLifecycleStateActive}
+	// A revision that owns objects and does not wait was in charge before, so it needs a higher
+	// number to be the newest.
 	if objectsets.Owns(set) && !objectsets.Waits(set) {
 		spec["revision"] = r.Sets[len(r.Sets)-1].ObjectSetSpec().Revision + 1 // the engine numbers other revisions itself
 	}
+
+	// The annotation is removed, because this revision does not take over from a failed one.
 	err := ChangeSet(ctx, cl, set, map[string]any{corev1alpha1.RolledBackFromAnnotation: nil}, spec)
 
 	return cl.Explain(fmt.Sprintf("cannot activate revision %d of %s", number, r), err)
 }
 
-// ChangeSet changes a revision if nothing else has changed it since it was read.
+// ChangeSet changes a revision if nothing else has changed it since it was read. A nil value
+// removes an annotation. A nil spec changes only annotations.
 func ChangeSet(ctx context.Context, cl *cluster.Cluster, set corev1alpha1.GenericObjectSet, annotations, spec map[string]any) error {
 	patch := map[string]any{"metadata": map[string]any{"resourceVersion": set.GetResourceVersion(), "annotations": annotations}}
 	if spec != nil {

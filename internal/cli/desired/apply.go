@@ -83,6 +83,8 @@ type Applied struct {
 	Retry string
 }
 
+// applyPackage creates a package, or changes an existing one. A 404 for the kind itself is an
+// error, because the engine is not installed.
 func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, want Package) (Applied, error) {
 	old, err := cl.Read(ctx, t)
 	switch {
@@ -116,7 +118,6 @@ func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, w
 	if err := cl.Create(ctx, pkg, client.FieldOwner(command.FieldManager)); err != nil {
 		return Applied{}, cl.Explain("cannot create "+t.String(), err)
 	}
-
 	return Applied{Pkg: pkg, What: "created"}, nil
 }
 
@@ -125,11 +126,11 @@ func Change(ctx context.Context, cl *cluster.Cluster, t progress.Target, old cor
 	if old.GetDeletionTimestamp() != nil {
 		return Applied{}, fmt.Errorf("%s is being deleted: wait until it is removed (kubectl package delete %s)", t, t.Flags())
 	}
+
 	done := Applied{Pkg: old.DeepCopyObject().(corev1alpha1.GenericPackage), Before: old, What: "is already up to date"}
 	if err := KeepsTarget(t, old.PackageSpec(), want.Target); err != nil {
 		return Applied{}, err
 	}
-
 	patch, changes := Difference(old.PackageSpec(), want)
 	if want.DowngradeFrom != "" {
 		patch = append(patch, annotation(old, corev1alpha1.DowngradeFromAnnotation, want.DowngradeFrom))
@@ -154,6 +155,7 @@ func Change(ctx context.Context, cl *cluster.Cluster, t progress.Target, old cor
 		done.What = "changed: " + strings.Join(changes, ", ")
 	}
 
+	// A paused package does not react to a retry, so Follow would wait in vain.
 	if !Fails(t, old) && !want.Retries || done.Pkg.PackageSpec().Paused {
 		return done, nil
 	}
@@ -179,7 +181,8 @@ func Patch(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg core
 	return cl.Explain("cannot change "+t.String(), err)
 }
 
-// MergePatch sets, or removes, an annotation of a package and changes its spec.
+// MergePatch sets, or removes, an annotation of a package and changes its spec. The UID guards
+// against a package that was deleted and created again.
 func MergePatch(
 	ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage, annotation string, value any, spec map[string]any,
 ) error {
@@ -206,12 +209,15 @@ type Operation struct {
 // annotation returns the operation that sets an annotation.
 func annotation(old client.Object, name, value string) Operation {
 	if len(old.GetAnnotations()) == 0 {
+		// JSON patch cannot add a key to a map that does not exist.
 		return Operation{"add", "/metadata/annotations", map[string]string{name: value}}
 	}
+	// A slash in a key is written as ~1 in a JSON pointer.
 	return Operation{"add", "/metadata/annotations/" + strings.ReplaceAll(name, "/", "~1"), value}
 }
 
-// Difference also describes the changes.
+// Difference returns the patch that makes an old spec equal to the wanted package, and describes
+// each change for the user.
 func Difference(old *corev1alpha1.PackageSpec, want Package) (patch []Operation, changes []string) {
 	patch, changes = differenceOfSource(old, want)
 	if want.ChangesComponent && old.Component != want.Component {
@@ -224,6 +230,7 @@ func Difference(old *corev1alpha1.PackageSpec, want Package) (patch []Operation,
 	}
 
 	if want.changesPullSecrets && !slices.Equal(old.ImagePullSecrets, want.pullSecrets) {
+		// A JSON null would be refused, so an empty list is a list.
 		patch = append(patch, Operation{"add", "/spec/imagePullSecrets", slices.Concat([]corev1alpha1.LocalSecretReference{}, want.pullSecrets)})
 		changes = append(changes, "pull secrets")
 	}
@@ -248,6 +255,7 @@ func differenceOfSource(old *corev1alpha1.PackageSpec, want Package) (patch []Op
 
 	switch {
 	case want.Ref != nil && !equality.Semantic.DeepEqual(old.PackageRef, want.Ref):
+		// The API server refuses a package with an image and a packageRef.
 		if old.Image != "" {
 			patch = append(patch, Operation{Op: "remove", Path: "/spec/image"})
 		}
@@ -282,6 +290,7 @@ func SameJSON(a, b []byte) bool {
 	var values [2]any
 	for i, raw := range [][]byte{a, b} {
 		dec := json.NewDecoder(bytes.NewReader(raw))
+		// Large numbers would lose digits as float64 and look equal.
 		dec.UseNumber()
 		if dec.Decode(&values[i]) != nil {
 			return false
@@ -305,7 +314,7 @@ func RequestRetry(ctx context.Context, cl *cluster.Cluster, t progress.Target, p
 	return value, MergePatch(ctx, cl, t, pkg, corev1alpha1.RetryAnnotation, value, nil)
 }
 
-// Fails reports whether a retry might help.
+// Fails reports whether a retry might help: the package is not paused, and some step has failed.
 func Fails(t progress.Target, pkg corev1alpha1.GenericPackage) bool {
 	s := progress.Of(progress.Snapshot{Target: t, Package: pkg})
 	return s.Paused == "" && (s.PullError != "" || s.Invalid != "" || s.Unresolved != "" || s.Stalled != "" || len(s.Blocking) > 0)

@@ -52,8 +52,10 @@ func (f *ChoiceFlags) ByAPI(args []string) (*corev1alpha1.PackageReference, erro
 	if f.changed == nil || !f.changed("api") {
 		return nil, nil
 	}
+	// Only the last slash divides the two, because an API version can have one itself.
 	at := strings.LastIndex(f.api, "/")
 	api := corev1alpha1.ProvidedAPI{APIVersion: f.api[:max(at, 0)], Kind: f.api[at+1:]}
+	// Kinds start with a capital letter, so an argument in lower case is a resource.
 	if !manifest.IsAPI(api) || api.Kind == strings.ToLower(api.Kind) {
 		return nil, fmt.Errorf("--api %q is not a valid APIVERSION/KIND, such as example.com/v1/Shop", f.api)
 	}
@@ -118,7 +120,8 @@ func (f *ValuesFlags) Check() error {
 	return nil
 }
 
-// Read returns nil if there are none.
+// Read returns the values of the file, or nil without one. They are parsed here, so that no error
+// can occur after the first write.
 func (f *ValuesFlags) Read(stdin io.Reader) (*Values, error) {
 	if f.File == "" {
 		return nil, nil
@@ -157,19 +160,23 @@ type PrereleaseFlag struct {
 	changed     func(string) bool
 }
 
+// anyPrerelease is the value of --prereleases without identifiers. It is not valid as an
+// identifier.
 const anyPrerelease = "*"
 
 // Add adds the flags to a command.
 func (p *PrereleaseFlag) Add(cmd *cobra.Command, usage string) {
 	p.changed = cmd.Flags().Changed
 	cmd.Flags().StringSliceVar(&p.identifiers, "prereleases", nil, usage+"; --prereleases=rc,beta only the ones with these `identifiers`")
+
 	cmd.Flags().Lookup("prereleases").NoOptDefVal = anyPrerelease
 }
 
 // Given reports whether the flags are set.
 func (p *PrereleaseFlag) Given() bool { return p.changed("prereleases") }
 
-// Value is also nil for --prereleases=none.
+// Value returns the prereleases of a selection. It is nil for --prereleases=none, as without the
+// flag.
 func (p *PrereleaseFlag) Value() *corev1alpha1.Prereleases {
 	switch {
 	case !p.Given(), slices.Equal(p.identifiers, []string{"none"}):

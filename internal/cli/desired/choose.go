@@ -50,6 +50,7 @@ func (c *Chooser) At(ref *corev1alpha1.TargetReference) *Chooser {
 	if ref == nil {
 		return c
 	}
+	// The offers are shared, but the platform is another cluster's.
 	remote := *c
 	remote.target, remote.platform, remote.looked = ref, nil, false
 	return &remote
@@ -85,6 +86,7 @@ func (c *Chosen) Why() map[string]string {
 // name. old is the installed package; nil for a new one.
 func (c *Chooser) RequestFor(ctx context.Context, old corev1alpha1.GenericPackage, ref *corev1alpha1.PackageReference, name string) versions.Request {
 	request := offers.RequestOf(following(old, ref), name, versions.Platform{})
+	// The manager lets a package that never worked go back to a lower version.
 	if old != nil && !request.AllowDowngrade {
 		request.AllowDowngrade = !meta.IsStatusConditionTrue(*old.StatusConditions(), corev1alpha1.ConditionAvailable) && !c.wasAvailable(ctx, snapshot.InstanceOf(old))
 	}
@@ -96,6 +98,7 @@ func (c *Chooser) RequestFor(ctx context.Context, old corev1alpha1.GenericPackag
 func (c *Chooser) wasAvailable(ctx context.Context, i resolver.Instance) bool {
 	sets := corev1alpha1.ScopeOf(i.Namespace).NewObjectSetList()
 	err := c.Cluster.List(ctx, sets, client.InNamespace(i.Namespace), client.MatchingLabels{corev1alpha1.PackageInstanceLabel: i.Name})
+	// An error counts as available, because a downgrade could then lose data.
 	return err != nil || slices.ContainsFunc(sets.GenericObjectSets(), func(set corev1alpha1.GenericObjectSet) bool {
 		return meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded)
 	})
@@ -107,6 +110,7 @@ func (c *Chooser) Choose(ctx context.Context, name string, request versions.Requ
 	if err != nil {
 		return nil, err
 	}
+
 	found := &Chosen{Name: name, Display: display, Offered: offered}
 	candidates := make([]versions.Candidate, len(offered))
 	for i, o := range offered {
@@ -139,6 +143,7 @@ func (c *Chooser) NameFor(ctx context.Context, old corev1alpha1.GenericPackage, 
 	// An earlier choice stays, so the others need not be read.
 	var providers []string
 	if last := pkg.PackageStatus().LastAttempted; last != nil && last.PackageName != "" {
+		// A failed read must not lead to another provider than the manager's.
 		if provides, err := c.provides(ctx, last.PackageName, ref); err != nil {
 			return "", err
 		} else if provides {
@@ -161,17 +166,16 @@ func (c *Chooser) NameFor(ctx context.Context, old corev1alpha1.GenericPackage, 
 			providers = append(providers, name)
 		}
 	}
-
 	pending, unread, err := c.Pending(ctx)
 	if err != nil {
 		return "", err
 	}
+
 	provider := offers.ProviderOf(pkg, providers, pending)
 	reason, message := provider.Refusal()
 	if reason == corev1alpha1.ReasonUnknownPackage {
 		message += offers.NotFetched(pending)
 	}
-
 	if reason != "" {
 		return "", &RefusedError{Message: message, see: "kubectl package available" + c.flag()}
 	}
@@ -204,6 +208,7 @@ func (c *Chooser) MustChoose(ctx context.Context, name string, request versions.
 	return found, nil
 }
 
+// flag is the scope flag of the chooser's namespace.
 func (c *Chooser) flag() string { return scopeFlag(c.Namespace) }
 
 // scopeFlag is the flag that commands about the catalogue of a namespace, or of the cluster if it
@@ -221,6 +226,7 @@ func (c *Chooser) Unknown(ctx context.Context, name string) error {
 	if c.Namespace != "" {
 		where = "in namespace " + c.Namespace
 	}
+
 	names, err := c.Names(ctx)
 	if err != nil {
 		return err
@@ -239,6 +245,7 @@ func (c *Chooser) Unknown(ctx context.Context, name string) error {
 
 // containing names the packages whose names contain a name.
 func containing(name string, names []string) string {
+	// most limits the suggested names.
 	const most = 3
 	var near []string
 	for _, n := range names {
@@ -260,12 +267,14 @@ func noVersion(found *Chosen, selection corev1alpha1.VersionSelection, flag stri
 	if selection.Version != "" {
 		fmt.Fprintf(&b, " with %q", selection.Version)
 	}
+
 	why, prereleases := found.Why(), false
 	for i, v := range NewestFirst(found.Offered) {
 		if i == limits.VersionsNamed {
 			fmt.Fprintf(&b, "\n  … and %d more", len(found.Offered)-i)
 			break
 		}
+
 		reason := cmp.Or(why[v.Version.Version], "not chosen")
 		fmt.Fprintf(&b, "\n  %s  %s", v.Version.Version, reason)
 		prereleases = prereleases || strings.Contains(reason, "prerelease")
@@ -299,7 +308,8 @@ func CompareVersions(a, b string) int {
 	return versions.Compare(v, w)
 }
 
-// Newest is the highest release that can be installed, or else the highest version.
+// Newest is the highest release that can be installed, or else the highest version. The version is
+// nil if none is offered.
 func (c *Chooser) Newest(ctx context.Context, name string) (*Chosen, *offers.Offered, error) {
 	found, err := c.Choose(ctx, name, versions.Request{})
 	if err != nil || len(found.Offered) == 0 {

@@ -31,6 +31,7 @@ func (f *DependencyFlags) Check() error {
 	return err
 }
 
+// wanted parses the overrides of all flags, in their order.
 func (f *DependencyFlags) wanted() (overrides []corev1alpha1.DependencyOverride, err error) {
 	for _, text := range f.overrides {
 		o, err := parseOverride(text)
@@ -57,6 +58,7 @@ func parseOverride(text string) (o corev1alpha1.DependencyOverride, err error) {
 	}
 
 	decoder := json.NewDecoder(bytes.NewReader(raw))
+	// An unknown field is probably a typing error, and would have no effect.
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&o); err != nil {
 		return o, fmt.Errorf("--override %s: %s. It takes package{name, version, prereleases} and configFrom", name, strings.TrimPrefix(err.Error(), "json: "))
@@ -93,6 +95,7 @@ func withOverrides(old *corev1alpha1.PackageDependencies, want []corev1alpha1.De
 			d.Overrides = append(d.Overrides, o)
 			continue
 		}
+		// A field that is not set keeps its old value.
 		if o.Package != nil {
 			d.Overrides[i].Package = o.Package
 		}

@@ -20,6 +20,7 @@ import (
 
 // look reads the versions of the cluster that holds the objects; nil if the user may not.
 func (c *Chooser) look(ctx context.Context) *versions.Platform {
+	// A connection without a configuration is a test's.
 	if c.Cluster.Config == nil {
 		return nil
 	}
@@ -27,6 +28,8 @@ func (c *Chooser) look(ctx context.Context) *versions.Platform {
 	if at == nil {
 		var err error
 		if at, err = c.Cluster.At(ctx, c.Namespace, c.target); err != nil {
+			// An unreadable cluster is not an error: the manager, which has its own rights, checks
+			// the constraints.
 			return nil
 		}
 	}
@@ -51,6 +54,7 @@ func (c *Chooser) Platform(ctx context.Context) *versions.Platform {
 	return c.platform
 }
 
+// platformOf returns the versions that constraints can name.
 func platformOf(env *manifestsv1alpha1.PackageEnvironment) *versions.Platform {
 	found := &versions.Platform{Kubernetes: env.Kubernetes.Version}
 	if env.OpenShift != nil {
@@ -84,8 +88,10 @@ func Look(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper) (*en
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the environment: %w", err)
 	}
+
 	seen, err := environment.Look(ctx, info.GitVersion,
 		func(gk schema.GroupKind, version string) (*meta.RESTMapping, error) {
+			// RESTMapping would look for a version with an empty name.
 			return mapper.RESTMapping(gk, slices.DeleteFunc([]string{version}, func(v string) bool { return v == "" })...)
 		},
 		func(ctx context.Context, s livestate.Selection) ([]metav1.Object, error) {

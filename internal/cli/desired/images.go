@@ -32,6 +32,7 @@ type Images struct {
 // manager.
 func ReadImages(ctx context.Context, cl *cluster.Cluster, namespace string) (*Images, error) {
 	i := &Images{get: sources.Getter(cl), namespace: namespace}
+
 	list := &corev1alpha1.ImageConfigList{}
 	switch err := cl.List(ctx, list); {
 	case apierrors.IsForbidden(err):
@@ -47,6 +48,7 @@ func ReadImages(ctx context.Context, cl *cluster.Cluster, namespace string) (*Im
 	for _, at := range imageconfigs.Refs(list.Items, namespace) {
 		object, err := i.get(ctx, at)
 		if apierrors.IsForbidden(err) {
+			// The policy still applies to an image: it counts as one with an unreadable key.
 			i.Unread, object, err = errors.Join(i.Unread, err), &sources.Object{Refused: "you may not"}, nil
 		}
 		if err != nil {
@@ -95,24 +97,26 @@ func (i *Images) Trust(ctx context.Context, registries *content.RegistryFlags, r
 	if err != nil {
 		return nil, err
 	}
+
 	image := &TrustedImage{Ref: decision.Pull, Keys: keys}
 	for _, problem := range missing {
 		image.Warnings = append(image.Warnings, "the pull secret of an ImageConfig: "+problem)
 	}
 
+	// The package's own credentials come first.
 	switch {
 	case own != nil && keys != nil:
 		image.Keys = authn.NewMultiKeychain(keys, own)
 	case own != nil:
 		image.Keys = own
 	}
-
 	if i.set == nil && i.Unread != nil {
 		image.Warnings = append(image.Warnings, "you may not read the ImageConfigs of the cluster: the image is read from its original reference, and its signature is not verified")
 	}
 	if decision.Verification == nil {
 		return image, nil
 	}
+
 	puller, err := registries.Puller("", decision.Pull)
 	if err != nil {
 		return nil, err
@@ -123,6 +127,7 @@ func (i *Images) Trust(ctx context.Context, registries *content.RegistryFlags, r
 	if err != nil {
 		return nil, content.Advise(err)
 	}
+	// The verified digest is pulled, so that the tag cannot move in the meantime.
 	image.Ref = sources.ByDigest(decision.Pull, digest)
 	_, err = puller.Verify(ctx, image.Ref, digest, decision.Verification, "")
 	refusal := imagepolicy.RefusalOf(err)
@@ -130,6 +135,7 @@ func (i *Images) Trust(ctx context.Context, registries *content.RegistryFlags, r
 	case err == nil:
 	case refusal == nil:
 		return nil, content.Advise(err)
+	// A key that the user may not read does not make the image untrusted for the manager.
 	case i.Unread != nil && refusal.Reason == imagepolicy.ReasonTrustRootInvalid:
 		image.Warnings = append(image.Warnings, fmt.Sprintf("the signature of the image is not verified: you may not read the keys of the ImageConfig %s", decision.Policy))
 	case decision.Verification.Mode == imagepolicy.Warn:

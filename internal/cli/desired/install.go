@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// ReadOld returns nil if there is no package.
+// ReadOld reads the installed package of a target. It returns nil if there is no package.
 func ReadOld(ctx context.Context, cl *cluster.Cluster, t progress.Target) (corev1alpha1.GenericPackage, error) {
 	old, err := cl.Read(ctx, t)
 	if apierrors.IsNotFound(err) && !cluster.Unserved(err) {
@@ -23,7 +23,8 @@ func ReadOld(ctx context.Context, cl *cluster.Cluster, t progress.Target) (corev
 	return old, cl.Explain("cannot read "+t.String(), err)
 }
 
-// Install writes values and package, and follows the rollout.
+// Install writes values and package, and follows the rollout. The values come first, because the
+// manager would report a package with a missing source. They are deleted if the package is refused.
 func (want Package) Install(ctx context.Context, c *command.Command, cl *cluster.Cluster, target progress.Target, values *Values) error {
 	var writer *valuesWriter
 	if values != nil {
@@ -42,6 +43,7 @@ func (want Package) Install(ctx context.Context, c *command.Command, cl *cluster
 		return err
 	}
 
+	// The owner reference needs the UID of the package, so it is set afterwards.
 	if writer != nil && writer.object != nil {
 		if err := writer.own(ctx, done.Pkg); err != nil {
 			return err
@@ -64,6 +66,7 @@ func noticed(ctx context.Context, cl *cluster.Cluster, t progress.Target, w *val
 	if !w.changed {
 		return done, nil
 	}
+	// A change of values alone does not change the generation of the package.
 	if done.What == "is already up to date" {
 		done.What = "changed: values"
 	} else {
@@ -84,10 +87,10 @@ func (done *Applied) Follow(ctx context.Context, c *command.Command, cl *cluster
 		Streams: c.Streams, Cluster: cl, Target: target, Uid: done.Pkg.GetUID(), Failing: "is not available",
 		Before: progress.State{Target: target}, Assess: (&progress.Install{Retry: done.Retry}).Assess, Timeout: c.Timeout,
 	}
-
 	if done.Before != nil {
 		w.Before = progress.Before(progress.Snapshot{Target: target, Package: done.Before})
 	}
+
 	state, elapsed, err := w.Run(ctx)
 	if err != nil {
 		return err

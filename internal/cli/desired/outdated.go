@@ -21,7 +21,6 @@ type Outdated struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Package   string `json:"package"`
-
 	// Constraint of spec.packageRef.version.
 	Constraint string `json:"constraint,omitempty"`
 	Installed  string `json:"installed,omitempty"`
@@ -42,6 +41,8 @@ func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha
 		namespace string
 		target    corev1alpha1.TargetReference
 	}
+	// One chooser serves all packages of a namespace and target, and all of them share the
+	// cluster's offers.
 	choosers := map[at]*Chooser{}
 	var first *Chooser
 	for _, pkg := range packages {
@@ -83,6 +84,7 @@ func slim(_ corev1alpha1.Scope, spec *corev1alpha1.AvailablePackageSpec) {
 		}
 
 		if len(v.Files) > 0 {
+			// Only the existence of files matters for a choice, not their content.
 			kept.Files = map[string]string{"manifest.yaml": ""} // it has content
 		}
 		*v = kept
@@ -94,6 +96,7 @@ func outdated(ctx context.Context, choose *Chooser, pkg corev1alpha1.GenericPack
 	ref := pkg.PackageSpec().PackageRef
 	row := Outdated{Namespace: pkg.GetNamespace(), Name: pkg.GetName(), Package: progress.SubjectOf(pkg), Constraint: ref.Version}
 	name, err := choose.NameFor(ctx, pkg, ref)
+	// A refusal is a property of the package, and an error is the failure of the whole command.
 	if refusal := (*RefusedError)(nil); errors.As(err, &refusal) {
 		row.Why = refusal.Message
 		return row, nil
@@ -113,6 +116,7 @@ func outdated(ctx context.Context, choose *Chooser, pkg corev1alpha1.GenericPack
 	if err != nil {
 		return row, err
 	}
+	// The newest version can be above the wanted one, if the constraint or a platform excludes it.
 	if newest != nil {
 		row.Newest = newest.Version.Version
 	}
@@ -138,6 +142,7 @@ func whyNot(found *Chosen, pkg corev1alpha1.GenericPackage, row Outdated) string
 		return "it is paused"
 	case row.Wanted != row.Installed:
 		t := progress.TargetOf(pkg)
+		// The newer version was chosen, so the state of the rollout is the reason.
 		switch s := progress.Of(progress.Snapshot{Target: t, Package: pkg}); s.Summary() {
 		case progress.SummaryAvailable:
 		case progress.SummaryUnsatisfied, progress.SummaryWaiting:

@@ -18,6 +18,7 @@ func IsImage(arg string) bool { return strings.ContainsAny(arg, "/:@") }
 // offered package, because an image of such a path needs a tag.
 func OfferedArgument(arg string) (pkg, version string) {
 	pkg, version, slash := strings.Cut(arg, "/")
+	// The prefix v is the habit of tags. Offered versions do not have it.
 	version = strings.TrimPrefix(version, "v")
 	if _, err := versions.Parse(version); !slash || err != nil || len(validation.IsDNS1123Subdomain(pkg)) > 0 {
 		return arg, ""
@@ -46,6 +47,7 @@ func (f *ChoiceFlags) PackageOrImage(arg string) (pkg string, image name.Referen
 	}
 	host, _, slash := strings.Cut(pkg, "/")
 	switch {
+	// A name that fits both is a package, because an image needs a registry.
 	case !IsImage(pkg):
 		if problems := validation.IsDNS1123Subdomain(pkg); len(problems) > 0 {
 			return "", nil, fmt.Errorf("PACKAGE %q is neither an image nor the name of a package: %s", pkg, problems[0])

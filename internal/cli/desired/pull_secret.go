@@ -33,7 +33,8 @@ func (f *PullSecretFlags) Check() error {
 	return nil
 }
 
-// Into sets the Secrets of the flags. Without flags, the Secrets of the package stay.
+// Into sets the Secrets of the flags. Without flags, the Secrets of the package stay. An empty name
+// removes all of them.
 func (f *PullSecretFlags) Into(w *Package) {
 	if w.changesPullSecrets = f.changed("pull-secret"); !w.changesPullSecrets {
 		return

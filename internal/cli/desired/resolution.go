@@ -38,7 +38,9 @@ func (c *Chooser) Resolution(ctx context.Context, mapper meta.RESTMapper) (*Reso
 	r.Input = resolver.Input{
 		Installed: installedOf(all), Catalogue: r.offered, Served: servedBy(mapper), Platform: ptr.Deref(c.look(ctx), versions.Platform{}),
 	}
+
 	known := map[resolver.Instance]bool{}
+	// A solution asks several times for the same packages, and each answer costs a request.
 	r.wasAvailable = func(i resolver.Instance) bool {
 		if _, ok := known[i]; !ok {
 			known[i] = c.wasAvailable(ctx, i)
@@ -78,7 +80,6 @@ func (r *Resolution) ChooseByNeeds(found *Chosen, pkg corev1alpha1.GenericPackag
 	if at <= 0 {
 		return "", nil
 	}
-
 	// Another solution with only the highest version explains why it was passed over.
 	root.Versions = root.Versions[:1]
 	preferred, err := r.Solve(root)
@@ -96,6 +97,7 @@ func UserManages(spec *corev1alpha1.PackageSpec) bool {
 	return spec.Dependencies != nil && spec.Dependencies.Management == corev1alpha1.DependencyManagementUser
 }
 
+// installedOf returns the installed packages as the resolver sees them.
 func installedOf(all []corev1alpha1.GenericPackage) []resolver.Installed {
 	installed := make([]resolver.Installed, len(all))
 	for i, pkg := range all {
@@ -118,12 +120,14 @@ func servedBy(mapper meta.RESTMapper) resolver.Served {
 
 // offeredCatalogue reads the offers of repositories. It reads each namespace and package once.
 type offeredCatalogue struct {
+	// ctx is a field, because the interface of the resolver has no context.
 	ctx     context.Context // of the one resolution it serves
 	cluster *cluster.Cluster
 	of      map[string]*Chooser
 	err     error
 }
 
+// in returns the chooser for the offers of a namespace.
 func (c *offeredCatalogue) in(namespace string) *Chooser {
 	if c.of[namespace] == nil {
 		c.of[namespace] = ChooserFor(c.cluster, namespace)
@@ -134,6 +138,7 @@ func (c *offeredCatalogue) in(namespace string) *Chooser {
 // Offers implements resolver.Catalogue.
 func (c *offeredCatalogue) Offers(namespace, name string) []resolver.Offer {
 	offered, _, err := c.in(namespace).Of(c.ctx, name)
+	// The resolver's interface returns no errors, so the first one is kept for Solve.
 	c.err = cmp.Or(c.err, err)
 	return snapshot.OffersOf(offered)
 }

@@ -38,6 +38,7 @@ func (f *TargetFlags) Reference(account string) (*corev1alpha1.TargetReference, 
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 		return nil, fmt.Errorf("--target-kubeconfig-secret %q does not start with the name of a Secret: %s", f.secret, problems[0])
 	}
+	// An empty key means the default key.
 	if problems := validation.IsConfigMapKey(key); key != "" && len(problems) > 0 {
 		return nil, fmt.Errorf("--target-kubeconfig-secret %q does not end with a key: %s", f.secret, problems[0])
 	}

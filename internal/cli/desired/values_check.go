@@ -50,6 +50,8 @@ func (v *ValuesCheck) Run(ctx context.Context, old corev1alpha1.GenericPackage, 
 	if v.Schema == nil {
 		return nil
 	}
+
+	// Without values or configuration, the defaults of the schema still have to fit.
 	raw, whole := []byte("{}"), true
 	switch {
 	case values != nil:
@@ -59,6 +61,7 @@ func (v *ValuesCheck) Run(ctx context.Context, old corev1alpha1.GenericPackage, 
 	}
 
 	if old != nil {
+		// A package that keeps its values is checked with them.
 		var kept []byte
 		if kept, whole = v.kept(ctx, old, values); values == nil && want.Config == nil && kept != nil {
 			raw = kept
@@ -77,6 +80,7 @@ func (v *ValuesCheck) kept(ctx context.Context, old corev1alpha1.GenericPackage,
 	if spec.Config != nil {
 		return spec.Config.Raw, len(spec.ConfigFrom) == 0 && values == nil
 	}
+
 	own := (&Values{}).Source(v.Target)
 	switch {
 	case len(spec.ConfigFrom) == 0:
@@ -85,26 +89,30 @@ func (v *ValuesCheck) kept(ctx context.Context, old corev1alpha1.GenericPackage,
 		return nil, false
 	case values != nil:
 		return nil, true
+	// The values in a Secret are not read, because this command must not need that right.
 	case spec.ConfigFrom[0].ConfigMapKeyRef == nil:
 		return nil, false
 	}
-
 	var live corev1.ConfigMap
 	key := client.ObjectKey{Namespace: ValuesNamespace(v.Target), Name: own.ConfigMapKeyRef.Name}
 	if err := v.Cluster.Get(ctx, key, &live); err != nil {
 		return nil, false
 	}
+
 	raw, err := content.ParseConfig(live.Name, []byte(live.Data[ValuesKey]))
 
 	return raw, err == nil
 }
 
+// check compares values with the schema, and names each problem in a line. Values that are not the
+// whole configuration can lack required ones.
 func (v *ValuesCheck) check(ctx context.Context, raw []byte, whole, sensitive bool) error {
 	path := field.NewPath("values")
 	compiled, errs := config.Compile(ctx, path, v.Schema)
 	if len(errs) > 0 {
 		return nil // the manager reports the problem of the schema
 	}
+
 	_, unknown, broken, errs := compiled.Admit(ctx, path, raw)
 	if v.Lenient {
 		unknown, broken = nil, nil

@@ -45,8 +45,10 @@ func WithValues(from []corev1alpha1.ValueSource, values *corev1alpha1.ValueSourc
 	if values == nil {
 		return from
 	}
+
 	out := slices.Clone(from)
 	for i := range out {
+		// The order of the list decides which value wins, so the entry keeps its place.
 		if sourceName(out[i]) == sourceName(*values) {
 			if SourceKind(out[i]) != SourceKind(*values) {
 				out[i] = *values
@@ -57,6 +59,8 @@ func WithValues(from []corev1alpha1.ValueSource, values *corev1alpha1.ValueSourc
 	return append(out, *values)
 }
 
+// sourceName identifies a source by its object and key. A ConfigMap and a Secret of one name are
+// the same source, because --sensitive changes the kind.
 func sourceName(v corev1alpha1.ValueSource) string {
 	switch {
 	case v.SecretKeyRef != nil:
@@ -115,18 +119,20 @@ func (w *valuesWriter) write(ctx context.Context) error {
 		w.created = true
 		return nil
 	}
-
 	if !apierrors.IsAlreadyExists(err) {
 		return w.cluster.Explain("cannot write the values to "+name, err)
 	}
+
 	live := w.values.Object(w.target)
 	if err := w.cluster.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
 		return w.cluster.Explain("cannot read the values in "+name, err)
 	}
 
+	// An object of another origin could hold anything, and would be deleted with the package.
 	if live.GetLabels()[managedBy] != command.FieldManager {
 		return fmt.Errorf("%s exists and does not hold values of kubectl package: delete it, or install under another --name", name)
 	}
+
 	before := live.DeepCopyObject().(client.Object)
 	w.changed = w.values.Replace(live)
 	if w.object = live; !w.changed {
@@ -154,6 +160,8 @@ func (v *Values) Replace(live client.Object) bool {
 
 // withdraw deletes the object that write created if the package was refused.
 func (w *valuesWriter) withdraw(ctx context.Context) {
+	// The request runs without the cancellation of an interrupt, because the interrupt is often the
+	// reason.
 	if w.created {
 		_ = w.cluster.Delete(context.WithoutCancel(ctx), w.object)
 	}
@@ -180,11 +188,14 @@ func (w *valuesWriter) own(ctx context.Context, pkg corev1alpha1.GenericPackage)
 	return w.removeOther(ctx)
 }
 
+// removeOther deletes the values of the other kind, which remain after --sensitive was added or
+// removed.
 func (w *valuesWriter) removeOther(ctx context.Context) error {
 	other := (&Values{Sensitive: !w.values.Sensitive}).Object(w.target)
 	if err := w.cluster.Get(ctx, client.ObjectKeyFromObject(other), other); err != nil {
 		return nil // a user who may not read it has not created it
 	}
+	// An object without our label belongs to another client.
 	if other.GetLabels()[managedBy] != command.FieldManager {
 		return nil
 	}
