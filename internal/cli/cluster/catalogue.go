@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/repository"
 )
 
+// availablePage is the number of AvailablePackages in one response.
 const availablePage = 50 // AvailablePackages in one response, each of up to 512 KiB
 
 // Catalogue reads the offers of repositories to the packages of one namespace, or of the cluster.
@@ -24,8 +25,10 @@ const availablePage = 50 // AvailablePackages in one response, each of up to 512
 type Catalogue struct {
 	cluster   *Cluster
 	namespace string
-	read      map[string][2][]corev1alpha1.AvailablePackageSpec
-	hidden    map[string]bool
+	// read has the specs by package: of the namespace's own repositories, and of the cluster's.
+	read map[string][2][]corev1alpha1.AvailablePackageSpec
+	// hidden are the cluster repositories that do not serve the namespace; nil until they are read.
+	hidden map[string]bool
 
 	// all are the names of all packages of the catalogue, once it was read.
 	all []string
@@ -74,6 +77,7 @@ func (c *Catalogue) All(ctx context.Context) ([]string, error) {
 	if err := c.readHidden(ctx); err != nil {
 		return nil, err
 	}
+
 	names := []string{}
 	for _, of := range []map[string][]corev1alpha1.AvailablePackageSpec{local, c.whole.specs} {
 		for name := range of {
@@ -116,10 +120,10 @@ func (c *Catalogue) Pending(ctx context.Context) (pending, unread []string, err 
 		list := scope.NewPackageRepositoryList()
 		err := c.cluster.List(ctx, list, client.InNamespace(c.namespaceOf(scope)))
 		if apierrors.IsForbidden(err) {
+			// The packages might follow a repository that the user does not see.
 			unread = append(unread, scope.Kind("PackageRepositories"))
 			continue
 		}
-
 		if err != nil {
 			return nil, nil, c.cluster.Explain("cannot read the repositories", err)
 		}
@@ -140,6 +144,7 @@ func (c *Catalogue) Pending(ctx context.Context) (pending, unread []string, err 
 // repository offers the package.
 func (c *Catalogue) Of(ctx context.Context, name string) ([]offers.Offered, *corev1alpha1.PackageDisplay, error) {
 	specs, known := c.read[name]
+	// A ClusterPackage has no namespace, and sees only the repositories of the cluster.
 	if !known {
 		for i, scope := range c.scopes() {
 			var err error
@@ -170,11 +175,13 @@ func (c *Catalogue) Names(ctx context.Context) ([]string, error) {
 	if slices.Contains(slices.Collect(maps.Values(c.hidden)), true) {
 		return c.visible(ctx)
 	}
+
 	var names []string
 	for _, scope := range c.scopes() {
 		if scope == corev1alpha1.ScopeNamespaced && c.namespace == "" {
 			continue
 		}
+		// Metadata suffices, because objects are named after their packages.
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(scope.Kind("AvailablePackage") + "List"))
 		if err := c.cluster.List(ctx, list, client.InNamespace(c.namespaceOf(scope))); err != nil {
@@ -212,10 +219,12 @@ func (c *Catalogue) visible(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
+// scopes are the scopes of repositories in the order of precedence: the namespace's own ones win.
 func (c *Catalogue) scopes() [2]corev1alpha1.Scope {
 	return [2]corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}
 }
 
+// namespaceOf returns the namespace of the objects of a scope.
 func (c *Catalogue) namespaceOf(scope corev1alpha1.Scope) string {
 	if scope == corev1alpha1.ScopeNamespaced {
 		return c.namespace
@@ -223,6 +232,7 @@ func (c *Catalogue) namespaceOf(scope corev1alpha1.Scope) string {
 	return ""
 }
 
+// display returns the first display texts of a package. The namespace's repositories come first.
 func display(specs [2][]corev1alpha1.AvailablePackageSpec) *corev1alpha1.PackageDisplay {
 	for _, of := range specs {
 		for i := range of {
@@ -245,10 +255,12 @@ func (c *Cluster) parts(ctx context.Context, scope corev1alpha1.Scope, namespace
 		a := scope.NewAvailablePackage()
 		err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: repository.ObjectName(name, part)}, a)
 		switch {
+		// A missing part is the end of the package.
 		case apierrors.IsNotFound(err) && !Unserved(err):
 			return found, nil
 		case err != nil:
 			return nil, c.Explain("cannot read the offers of repositories for "+name, err)
+		// The name belongs to another package, whose own name looks like a further part.
 		case a.AvailableSpec().PackageName != name:
 			return found, nil
 		}
@@ -286,25 +298,28 @@ func (c *Catalogue) readHidden(ctx context.Context) error {
 	if c.hidden != nil {
 		return nil
 	}
+	// An empty map means that the repositories were read.
 	c.hidden = map[string]bool{}
 	if c.namespace == "" {
 		return nil
 	}
-
 	list := corev1alpha1.ScopeCluster.NewPackageRepositoryList()
 	err := c.cluster.List(ctx, list)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return c.cluster.Explain("cannot read the repositories of the cluster", err)
 	}
+
 	var namespace *metav1.PartialObjectMetadata
 	for _, r := range list.GenericRepositories() {
 		if r.RepositorySpec().NamespaceSelector == nil {
 			continue
 		}
+		// Only a selector needs the labels of the namespace.
 		if namespace == nil {
 			namespace = &metav1.PartialObjectMetadata{}
 			namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 			err := c.cluster.Get(ctx, client.ObjectKey{Name: c.namespace}, namespace)
+			// Without the labels, no repository can be excluded. The manager still excludes it.
 			if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 				return nil
 			}

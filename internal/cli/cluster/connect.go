@@ -45,7 +45,8 @@ type Cluster struct {
 	Config *rest.Config
 }
 
-// Connect sends no request yet. Warnings of the API server are written to warnings.
+// Connect creates a client from the kubeconfig and the flags. It sends no request yet. Warnings of
+// the API server are written to warnings.
 func Connect(getter genericclioptions.RESTClientGetter, warnings io.Writer) (*Cluster, error) {
 	loader := getter.ToRawKubeConfigLoader()
 	namespace, given, err := loader.Namespace()
@@ -59,6 +60,7 @@ func Connect(getter genericclioptions.RESTClientGetter, warnings io.Writer) (*Cl
 
 	config.UserAgent = "kubectl-package/" + version.Get()
 	config.WarningHandler = rest.NewWarningWriter(escaped{warnings}, rest.WarningWriterOptions{Deduplicate: true})
+	// The default of client-go, 5 requests per second, is too slow for whole catalogues.
 	config.QPS, config.Burst = 50, 100
 	c, err := New(config.Host, namespace, func(o client.Options) (client.WithWatch, error) {
 		return client.NewWithWatch(config, o)
@@ -84,6 +86,8 @@ func New(host, namespace string, build func(client.Options) (client.WithWatch, e
 	return &Cluster{WithWatch: c, Namespace: namespace, Host: host}, nil
 }
 
+// mapper knows the kinds of this project and the few others that commands read, so that no
+// discovery is needed.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
@@ -100,6 +104,7 @@ func mapper() meta.RESTMapper {
 	return m
 }
 
+// explainConfig adds the remedy to an error of the kubeconfig.
 func explainConfig(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -108,6 +113,8 @@ func explainConfig(err error) error {
 	return fmt.Errorf("the kubeconfig cannot be used: %w. Check --kubeconfig, KUBECONFIG and --context", err)
 }
 
+// escaped escapes control characters. Webhooks write warnings, and could otherwise control the
+// terminal.
 type escaped struct{ io.Writer }
 
 // Write implements io.Writer.
@@ -118,6 +125,7 @@ func (e escaped) Write(text []byte) (int, error) {
 
 // AnyKind returns a client for all kinds, which uses discovery.
 func (c *Cluster) AnyKind() (client.Client, error) {
+	// A connection of a test has no configuration.
 	if c.Config == nil {
 		return nil, errors.New("there is no API server")
 	}
@@ -152,6 +160,7 @@ func (c *Cluster) Explain(doing string, err error) error {
 		return fmt.Errorf("%s: the cluster at %s refuses these credentials: %w. Log in again, or choose another --context", doing, c.Host, err)
 	case targets.IsAway(err):
 		return fmt.Errorf("%s: %w", doing, err)
+	// The API server reports a missing namespace as if the object itself was not found.
 	case missingNamespace(err) != "":
 		return fmt.Errorf("%s: %w. Create it: kubectl create namespace %s, or choose another with -n", doing, err, missingNamespace(err))
 	}
@@ -159,6 +168,7 @@ func (c *Cluster) Explain(doing string, err error) error {
 	return c.unreachable(doing, err)
 }
 
+// unreachable explains an error without an answer of the API server.
 func (c *Cluster) unreachable(doing string, err error) error {
 	var (
 		certificate *tls.CertificateVerificationError
@@ -168,12 +178,14 @@ func (c *Cluster) unreachable(doing string, err error) error {
 	switch {
 	case errors.As(err, &certificate):
 		return fmt.Errorf("%s: the certificate of the cluster at %s cannot be verified: %w. Check certificate-authority in the kubeconfig", doing, c.Host, certificate)
+	// The text of url.Error repeats the URL, which the message already has.
 	case errors.As(err, &request):
 		err = request.Err
 	case !errors.As(err, &network):
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 
+	// client-go silently uses its default address if there is no kubeconfig.
 	if c.Host == defaultHost {
 		if named := os.Getenv("KUBECONFIG"); named != "" {
 			return fmt.Errorf("%s: no kubeconfig was found at KUBECONFIG=%s. Set it to an existing file, or set --kubeconfig", doing, named)
@@ -185,6 +197,7 @@ func (c *Cluster) unreachable(doing string, err error) error {
 		doing, c.Host, err)
 }
 
+// brief returns an error without the method and URL of its request.
 func brief(err error) string {
 	var request *url.Error
 	if errors.As(err, &request) {
@@ -202,6 +215,8 @@ func Unserved(err error) bool {
 // unserved returns the details of a 404 that is about a kind rather than the object.
 func unserved(err error) *metav1.StatusDetails {
 	details := notFound(err)
+	// Only a 404 for an unknown path has this cause. For an unknown object, the API server names no
+	// cause.
 	if details == nil || !slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool {
 		return c.Type == metav1.CauseTypeUnexpectedServerResponse
 	}) {
@@ -218,6 +233,7 @@ func missingNamespace(err error) string {
 	return ""
 }
 
+// notFound returns the details of a 404; nil for another error or a 404 without details.
 func notFound(err error) *metav1.StatusDetails {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsNotFound(err) {

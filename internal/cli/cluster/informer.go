@@ -46,6 +46,8 @@ var (
 
 // Inform runs an informer until ctx ends.
 func (c *Cluster) Inform(ctx context.Context, w Watched) Informer {
+	// with returns the options of a request: the caller's, with the page and version that client-go
+	// wants.
 	with := func(raw metav1.ListOptions) *client.ListOptions {
 		own := w.Options()
 		own.Raw = &raw
@@ -61,6 +63,7 @@ func (c *Cluster) Inform(ctx context.Context, w Watched) Informer {
 		},
 		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
 			events, err := c.Watch(ctx, w.List.DeepCopyObject().(client.ObjectList), with(raw))
+			// client-go would retry without telling the caller.
 			if reflect.TypeOf(events) == empty {
 				w.Report(&url.Error{Op: "Get", URL: c.Host, Err: errUnanswered})
 				return events, err

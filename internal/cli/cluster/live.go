@@ -29,6 +29,7 @@ func (c *Cluster) Live(ctx context.Context, wanted []objectdiff.Object) (live ma
 	if c.Config == nil {
 		return nil, nil, errors.New("the connection cannot read other kinds")
 	}
+
 	reader, err := client.New(c.Config, client.Options{})
 	if err != nil {
 		return nil, nil, c.Explain("cannot read the kinds of the cluster", err)
@@ -38,7 +39,9 @@ func (c *Cluster) Live(ctx context.Context, wanted []objectdiff.Object) (live ma
 		kind      schema.GroupVersionKind
 		namespace string
 	}
+
 	groups := map[group][]objects.Key{}
+	// One list can serve all objects of a kind and namespace.
 	for _, o := range wanted {
 		g := group{schema.FromAPIVersionAndKind(fmt.Sprint(o.Value["apiVersion"]), o.Key.Kind), o.Key.Namespace}
 		groups[g] = append(groups[g], o.Key)
@@ -51,6 +54,7 @@ func (c *Cluster) Live(ctx context.Context, wanted []objectdiff.Object) (live ma
 			return nil, nil, c.Explain("cannot read objects", ctx.Err())
 		}
 
+		// An unreadable kind does not hide the objects of the others.
 		switch {
 		case err == nil:
 		case meta.IsNoMatchError(err):
@@ -65,6 +69,7 @@ func (c *Cluster) Live(ctx context.Context, wanted []objectdiff.Object) (live ma
 	return live, unreadable, nil
 }
 
+// readGroup reads the objects of one kind and namespace into live. It lists them if there are many.
 func readGroup(
 	ctx context.Context, reader client.Client, kind schema.GroupVersionKind, namespace string, keys []objects.Key,
 	live map[objects.Key]*unstructured.Unstructured,
@@ -73,6 +78,7 @@ func readGroup(
 	if err != nil {
 		return err
 	}
+	// The template can name a namespace even for a cluster-scoped kind, as in kubectl.
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		namespace = ""
 	}

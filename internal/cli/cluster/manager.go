@@ -14,6 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+// leaseKey is the Lease of the manager in its default namespace.
 var leaseKey = client.ObjectKey{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}
 
 // slowAnswer is the duration of a single read that is reported as a reason for a stuck manager.
@@ -31,6 +32,7 @@ func (c *Cluster) Delay(ctx context.Context) string {
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("there is no Lease %s, so no manager has led in that namespace: is lockstep-manager running?", leaseKey)
+	// A user without rights on Leases gets no reason.
 	case apierrors.IsForbidden(err):
 	case err != nil:
 		return "the API server answers: " + err.Error()

@@ -46,6 +46,7 @@ func ParseName(arg string) (Name, error) {
 		return Name{}, fmt.Errorf("%q is not a name: write NAME, package/NAME or clusterpackage/NAME", arg)
 	}
 
+	// The group is optional, and kubectl accepts it as a suffix.
 	n, known := kinds[strings.TrimSuffix(strings.ToLower(kind), "."+corev1alpha1.GroupName)]
 	if slash && (!known || n.Deployment) {
 		return Name{}, fmt.Errorf("%q is not a kind of package: write package/%s or clusterpackage/%s", kind, name, name)
@@ -59,6 +60,7 @@ func ParseResource(args []string) (Name, error) {
 	arg := strings.Join(args, "/")
 	kind, name, slash := strings.Cut(arg, "/")
 	n := kinds[strings.TrimSuffix(strings.ToLower(kind), "."+corev1alpha1.GroupName)]
+
 	if n.Name = name; n.Deployment && name != "" && !strings.Contains(name, "/") {
 		return n, nil
 	}
@@ -110,6 +112,7 @@ func (c *Cluster) Find(ctx context.Context, n Name) (progress.Target, corev1alph
 	if n.Scope == "" {
 		scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}
 	}
+
 	var found []corev1alpha1.GenericPackage
 	var targets []progress.Target
 	var denied error
@@ -132,6 +135,8 @@ func (c *Cluster) Find(ctx context.Context, n Name) (progress.Target, corev1alph
 	case len(found) == 1, len(found) > 1 && c.NamespaceGiven:
 		return targets[0], found[0], nil
 	case len(found) > 1:
+		// The command never guesses between two packages of one name, because it might delete the
+		// wrong one.
 		return progress.Target{}, nil, fmt.Errorf("%s is ambiguous: there are %s and %s. Write %s or %s, or name the namespace with -n", n.Name, targets[0], targets[1], targets[0].Arg(), targets[1].Arg())
 	case denied != nil:
 		return progress.Target{}, nil, denied
@@ -154,7 +159,6 @@ func (c *Cluster) Snapshot(ctx context.Context, t progress.Target, pkg corev1alp
 	case err != nil:
 		return snap, nil, c.Explain("cannot read the deployment of "+t.String(), err)
 	}
-
 	list := t.Scope.NewObjectSetList()
 	own := client.MatchingLabelsSelector{Selector: labels.SelectorFromSet(labels.Set{corev1alpha1.PackageLabel: t.Name})}
 	err = c.List(ctx, list, client.InNamespace(t.Namespace), own)
@@ -171,6 +175,7 @@ func (c *Cluster) Complete(ctx context.Context, begin string) []string {
 	var names []string
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		list := scope.NewPackageList()
+		// A completion must not print errors, so an unreadable kind is left out.
 		if err := c.List(ctx, list, client.InNamespace(c.Target(scope, "").Namespace)); err != nil {
 			continue
 		}

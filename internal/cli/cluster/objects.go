@@ -29,6 +29,7 @@ type ObjectName struct {
 func ParseObjects(args []string) ([]ObjectName, error) {
 	var all []ObjectName
 	seen := map[ObjectName]bool{}
+
 	add := func(n ObjectName) {
 		if !seen[n] {
 			seen[n], all = true, append(all, n)
@@ -38,6 +39,7 @@ func ParseObjects(args []string) ([]ObjectName, error) {
 	switch {
 	case len(args) == 0:
 		return nil, errors.New("KIND/NAME is missing")
+	// Without a slash, the first argument is the kind of all others, as in kubectl.
 	case !strings.Contains(args[0], "/"):
 		if len(args) == 1 {
 			return nil, fmt.Errorf("%q is not an object: write KIND/NAME, such as deployment/%s", args[0], args[0])
@@ -74,6 +76,7 @@ func (c *Cluster) ReadNamed(ctx context.Context, all client.Client, names []Obje
 	if err != nil {
 		return nil, err
 	}
+
 	var found []*unstructured.Unstructured
 	seen := map[string]bool{}
 	for _, n := range names {
@@ -106,6 +109,7 @@ func (c *Cluster) ReadNamed(ctx context.Context, all client.Client, names []Obje
 			return nil, c.Explain("cannot read "+n.Kind+" "+n.Name, err)
 		}
 
+		// deployment/web and deploy/web are the same object.
 		if id := mapping.GroupVersionKind.GroupKind().String() + " " + key.String(); !seen[id] {
 			seen[id], found = true, append(found, u)
 		}
@@ -129,6 +133,7 @@ func mappingOf(mapper meta.RESTMapper, name string) (*meta.RESTMapping, error) {
 	full, part := schema.ParseResourceArg(strings.ToLower(name))
 	gvk := schema.GroupVersionKind{}
 	if full != nil {
+		// A dot can also be part of a resource, so an unknown group is not an error yet.
 		gvk, _ = mapper.KindFor(*full)
 	}
 	if gvk.Empty() {

@@ -20,6 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
+// pollInterval is the time between two reads of Await.
 const pollInterval = 200 * time.Millisecond
 
 // Await polls an object until done returns true, or until ctx ends, and then returns its cause.
@@ -46,6 +47,7 @@ type Observer struct {
 	cluster *Cluster
 	target  progress.Target
 	uid     types.UID
+	// changed holds at most one value, so that a slow reader sees only that there were changes.
 	changed chan struct{}
 
 	// sets is nil for a package whose name is not a valid label value.
@@ -66,6 +68,7 @@ func (c *Cluster) Observe(ctx context.Context, t progress.Target, uid types.UID)
 	o := &Observer{cluster: c, target: t, uid: uid, changed: make(chan struct{}, 1), slices: map[string][]corev1alpha1.ObjectSetObject{}}
 	one := client.ListOptions{Namespace: t.Namespace, FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, t.Name)}
 	o.packages = o.inform(ctx, one, t.Scope.NewPackage(), t.Scope.NewPackageList(), o.setLost)
+	// The revisions are selected by a label with the package's name.
 	if len(validation.IsValidLabelValue(t.Name)) == 0 {
 		own := client.ListOptions{Namespace: t.Namespace, LabelSelector: labels.SelectorFromSet(labels.Set{corev1alpha1.PackageLabel: t.Name})}
 		o.sets = o.inform(ctx, own, t.Scope.NewObjectSet(), t.Scope.NewObjectSetList(), o.setHidden)
@@ -93,6 +96,7 @@ func (o *Observer) inform(ctx context.Context, opts client.ListOptions, example 
 	return informer
 }
 
+// notify never blocks, because one value announces any number of changes.
 func (o *Observer) notify() {
 	select {
 	case o.changed <- struct{}{}:
@@ -102,6 +106,7 @@ func (o *Observer) notify() {
 
 // setLost records whether the API server answers. The informer retries.
 func (o *Observer) setLost(err error) {
+	// The informer handles these by listing again.
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) {
 		err = nil
 	}
@@ -109,6 +114,7 @@ func (o *Observer) setLost(err error) {
 	was := o.lost
 	o.lost = err
 	o.mu.Unlock()
+	// Only a change of the state is news. Otherwise, each retry would redraw the screen.
 	if (was == nil) != (err == nil) {
 		o.notify()
 	}
@@ -137,6 +143,7 @@ func (o *Observer) Snapshot(ctx context.Context) (snap progress.Snapshot, ok boo
 	o.mu.Lock()
 	lost := o.lost
 	o.mu.Unlock()
+	// Retries do not help against these errors.
 	if apierrors.IsForbidden(lost) || apierrors.IsUnauthorized(lost) || Unserved(lost) {
 		return snap, false, o.cluster.Explain("cannot watch "+o.target.String(), lost)
 	}
@@ -150,6 +157,7 @@ func (o *Observer) Snapshot(ctx context.Context) (snap progress.Snapshot, ok boo
 	}
 
 	for _, item := range o.packages.GetStore().List() {
+		// A package of the same name with another UID is a new one, and is not observed.
 		if pkg := item.(corev1alpha1.GenericPackage); pkg.GetUID() == o.uid {
 			snap.Package = pkg
 		}
@@ -176,6 +184,7 @@ func (o *Observer) Sets() (sets []corev1alpha1.GenericObjectSet) {
 	return sets
 }
 
+// newest returns the highest revision that is not archived, or nil.
 func newest(sets []corev1alpha1.GenericObjectSet) (found corev1alpha1.GenericObjectSet) {
 	for _, set := range sets {
 		spec := set.ObjectSetSpec()
@@ -192,6 +201,7 @@ func (o *Observer) readSlices(ctx context.Context, set corev1alpha1.GenericObjec
 		for _, name := range ph.Slices {
 			if _, known := o.slices[name]; !known {
 				slice := o.target.Scope.NewObjectSlice()
+				// An unreadable slice is stored as empty, so that it is not requested again.
 				_ = o.cluster.Get(ctx, client.ObjectKey{Namespace: o.target.Namespace, Name: name}, slice)
 				o.slices[name] = *slice.SliceObjects()
 			}

@@ -9,6 +9,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
+// packagePage is the number of Packages in one response.
 const packagePage = 500 // Packages in one response: statuses of a few KiB each
 
 // Packages reads the ClusterPackages and the Packages of all namespaces. If the user may not read
@@ -16,6 +17,7 @@ const packagePage = 500 // Packages in one response: statuses of a few KiB each
 // not read. hidden names the parts left out.
 func (c *Cluster) Packages(ctx context.Context) (found []corev1alpha1.GenericPackage, hidden []string, err error) {
 	everyone, err := c.PackagesOf(ctx, corev1alpha1.ScopeNamespaced, "")
+	// Rights in one namespace are common, so a refusal leads to a smaller result.
 	if apierrors.IsForbidden(err) && c.Namespace != "" {
 		hidden = append(hidden, "packages of other namespaces")
 		everyone, err = c.PackagesOf(ctx, corev1alpha1.ScopeNamespaced, c.Namespace)

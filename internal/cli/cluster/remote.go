@@ -31,12 +31,12 @@ func (c *Cluster) Remote(ctx context.Context, namespace string, ref *corev1alpha
 	if ref == nil {
 		return nil, nil
 	}
+
 	at := targets.RefOf(cmp.Or(namespace, corev1alpha1.DefaultNamespace), ref)
 	kubeconfig, err := c.kubeconfig(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-
 	home := &metav1.PartialObjectMetadata{}
 	home.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	err = c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, home)
@@ -53,6 +53,7 @@ func (c *Cluster) Remote(ctx context.Context, namespace string, ref *corev1alpha
 		return nil, fmt.Errorf("%s, key %s: %w", at, at.Key, err)
 	}
 	if id == home.UID {
+		// Two owners of one object in the same cluster would both control it.
 		return nil, fmt.Errorf("%s, key %s: the kubeconfig leads to the cluster of the package itself: leave targetRef out", at, at.Key)
 	}
 

@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
+// repositoryKinds are the scopes of repositories by the kinds that kubectl accepts.
 var repositoryKinds = map[string]corev1alpha1.Scope{
 	"packagerepository": corev1alpha1.ScopeNamespaced, "packagerepositories": corev1alpha1.ScopeNamespaced,
 	"clusterpackagerepository": corev1alpha1.ScopeCluster, "clusterpackagerepositories": corev1alpha1.ScopeCluster,
@@ -144,6 +145,8 @@ func shownURL(address string) string {
 // ConcealSource removes possible credentials from a source. The query of a URL might be a
 // signature.
 func ConcealSource(s *corev1alpha1.RepositorySource) {
+	// conceal also shows that a query was removed, because the address would otherwise look
+	// complete.
 	conceal := func(address *string) {
 		shown := shownURL(*address)
 		if strings.Contains(*address, "?") && !strings.Contains(shown, "?") {
@@ -171,6 +174,7 @@ func RepositoryState(r corev1alpha1.GenericPackageRepository) (word string, work
 		return "paused", metav1.ConditionUnknown
 	case ready == nil:
 		return "pending", metav1.ConditionUnknown
+	// A condition of an earlier generation does not describe the current source.
 	case ready.Status == metav1.ConditionTrue && ready.ObservedGeneration >= r.GetGeneration():
 		if meta.IsStatusConditionTrue(*r.StatusConditions(), corev1alpha1.ConditionConflicting) {
 			return "conflicting", metav1.ConditionFalse

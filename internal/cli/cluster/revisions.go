@@ -53,6 +53,8 @@ func (r *Rollout) LastGood(before corev1alpha1.GenericObjectSet) (corev1alpha1.G
 func (r *Rollout) rejected(set corev1alpha1.GenericObjectSet) bool {
 	hash := set.GetAnnotations()[corev1alpha1.HashAnnotation]
 	return hash != "" && slices.ContainsFunc(r.Deployment.ObjectDeploymentStatus().Rejected, func(c corev1alpha1.RejectedContent) bool {
+		// The same template can have been rejected for another version of the package only, so both
+		// have to agree.
 		return c.TemplateHash == hash && c.Digest == set.GetAnnotations()[corev1alpha1.PackageDigestAnnotation]
 	})
 }
@@ -64,8 +66,10 @@ func ChangeCause(before []corev1alpha1.GenericObjectSet, set corev1alpha1.Generi
 	if from := set.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation]; from != "" {
 		return fmt.Sprintf("Rolled back from revision %s.", from)
 	}
+
 	hash := set.GetAnnotations()[corev1alpha1.HashAnnotation]
 	for _, earlier := range slices.Backward(before) {
+		// A revision with the content of an earlier one is a rollback, also without an annotation.
 		if hash != "" && earlier.GetAnnotations()[corev1alpha1.HashAnnotation] == hash {
 			return fmt.Sprintf("Back to revision %d.", earlier.ObjectSetSpec().Revision)
 		}
@@ -97,6 +101,8 @@ func Compare(from, to corev1alpha1.GenericObjectSet, before, after []objectdiff.
 	return out
 }
 
+// phaseNames returns the names of the phases in their order. It is never nil, so that JSON has a
+// list.
 func phaseNames(set corev1alpha1.GenericObjectSet) []string {
 	names := []string{}
 	for _, p := range set.ObjectSetSpec().Phases {

@@ -54,6 +54,7 @@ func (c *Cluster) Rollout(ctx context.Context, n Name) (*Rollout, error) {
 	r.Deployment = r.Target.Scope.NewObjectDeployment()
 	err := c.Get(ctx, client.ObjectKey{Namespace: r.Target.Namespace, Name: r.Target.Name}, r.Deployment)
 	switch {
+	// A package that is still unpacked has no deployment.
 	case apierrors.IsNotFound(err) && !Unserved(err) && r.Package != nil:
 		return nil, fmt.Errorf("%s has no revision yet", r)
 	case apierrors.IsNotFound(err) && !Unserved(err):
@@ -62,17 +63,21 @@ func (c *Cluster) Rollout(ctx context.Context, n Name) (*Rollout, error) {
 		return nil, c.Explain("cannot read the deployment of "+r.String(), err)
 	}
 
+	// The deployment's name is the package's, so another owner can have it already.
 	if owner := metav1.GetControllerOf(r.Deployment); r.Package != nil && (owner == nil || owner.UID != r.Package.GetUID()) {
 		return nil, fmt.Errorf("%s has no revision yet: the deployment of the same name belongs to another owner", r)
 	}
 	return r, c.readSets(ctx, r)
 }
 
+// readSets reads the revisions, oldest first. The label selects them only if the name fits into
+// one.
 func (c *Cluster) readSets(ctx context.Context, r *Rollout) error {
 	opts := []client.ListOption{client.InNamespace(r.Target.Namespace)}
 	if len(validation.IsValidLabelValue(r.Target.Name)) == 0 {
 		opts = append(opts, client.MatchingLabels{corev1alpha1.ObjectDeploymentLabel: r.Target.Name})
 	}
+
 	list := r.Target.Scope.NewObjectSetList()
 	if err := c.List(ctx, list, opts...); err != nil {
 		return c.Explain("cannot read the revisions of "+r.String(), err)
@@ -142,6 +147,7 @@ func ReadObjects(ctx context.Context, reader client.Reader, set corev1alpha1.Gen
 			if err := json.Unmarshal(o.Object.Raw, &object.Value); err != nil {
 				return nil, fmt.Errorf("an object in phase %s cannot be read", phase.Name)
 			}
+			// The namespace of the target is the default for objects in another cluster.
 			object.Key = objectdiff.KeyOf(object.Value, set.ObjectSetSpec().TargetRef.NamespaceOf(set.GetNamespace()))
 			all = append(all, object)
 		}
