@@ -29,6 +29,7 @@ type plans struct {
 	Failed []failure `json:"failed,omitempty"`
 }
 
+// failure is a package that could not be planned.
 type failure struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -41,6 +42,7 @@ func (c *Planner) planAll(cmd *cobra.Command) error {
 	if err := c.Output.Check(); err != nil {
 		return command.UsageError(cmd, err)
 	}
+
 	ctx := cmd.Context()
 	cl, err := c.Connect()
 	if err != nil {
@@ -51,6 +53,7 @@ func (c *Planner) planAll(cmd *cobra.Command) error {
 	if err != nil {
 		return cl.Explain("cannot read the packages", err)
 	}
+	// A plan of only some packages would suggest that the others do not change.
 	if len(hidden) > 0 {
 		return fmt.Errorf("you may not read %s, so they are not planned", strings.Join(hidden, ", "))
 	}
@@ -58,9 +61,11 @@ func (c *Planner) planAll(cmd *cobra.Command) error {
 	if c.shared, err = share(ctx, cl, packages); err != nil {
 		return cl.Explain("cannot plan", err)
 	}
+
 	all := &plans{Plans: []*dryrun.Plan{}}
 	for _, pkg := range packages {
 		plan, err := c.planInstalled(ctx, cl, pkg)
+		// An interrupt is not a failure of the package.
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -80,8 +85,11 @@ func (c *Planner) planInstalled(ctx context.Context, cl *cluster.Cluster, pkg co
 	at.Namespace = cmp.Or(pkg.GetNamespace(), cl.Namespace)
 	target := progress.TargetOf(pkg)
 	planned, err := c.Load(ctx, &at, Wanted{Name: cluster.Name{Scope: target.Scope, Name: target.Name}, Edit: func(_ progress.Target, spec *corev1alpha1.PackageSpec) error {
+		// The manager keeps the digest that it has unpacked, so the plan does not ask the registry
+		// again.
 		spec.ImagePullPolicy = corev1alpha1.ImagePullPolicyIfNotPresent
 		if resolved := pkg.PackageStatus().Resolved; spec.PackageRef != nil && resolved != nil {
+			// The newest version is the subject of a planned upgrade, not of this plan.
 			spec.PackageRef.Version = resolved.Version
 		}
 		return nil
@@ -93,6 +101,7 @@ func (c *Planner) planInstalled(ctx context.Context, cl *cluster.Cluster, pkg co
 	return planned.plan(ctx, &at)
 }
 
+// add adds the plan of a package, or the error as its failure.
 func (p *plans) add(pkg corev1alpha1.GenericPackage, plan *dryrun.Plan, err error) {
 	if err != nil {
 		target := progress.TargetOf(pkg)
@@ -116,6 +125,7 @@ func (p *plans) add(pkg corev1alpha1.GenericPackage, plan *dryrun.Plan, err erro
 func (p *plans) text(styles terminal.Styles) string {
 	t := Printer{Styles: styles}
 	t.Line(fmt.Sprintf("%s planned: %d nothing to do, %d with changes, %d refused, %d failed",
+
 		terminal.Count(len(p.Plans)+len(p.Failed), "package"), p.Summary.Nothing, p.Summary.Changes, p.Summary.Refused, p.Summary.Failed))
 	for _, f := range p.Failed {
 		t.Line("")

@@ -34,7 +34,6 @@ func share(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha1.Gen
 	if s.at, err = dryrun.Connect(cl.Config, s.client); err != nil {
 		return nil, err
 	}
-
 	if s.images, err = desired.ReadImages(ctx, cl, corev1alpha1.DefaultNamespace); err != nil {
 		return nil, err
 	}
@@ -66,6 +65,7 @@ func (p *Planned) Preview(cl *cluster.Cluster) (*dryrun.Cluster, error) {
 	if p.Remote == nil {
 		return dryrun.Connect(cl.Config, p.Client)
 	}
+
 	at, err := dryrun.Connect(p.Remote.Config, p.Client)
 	if err == nil {
 		at.ID, at.Home = p.Remote.ID, p.Remote.Home

@@ -29,6 +29,7 @@ func (p *Planned) depend(ctx context.Context, cl *cluster.Cluster, plan *dryrun.
 	if len(required) == 0 {
 		return nil
 	}
+
 	resolution, err := p.resolve(ctx, cl)
 	if err != nil {
 		return err
@@ -43,6 +44,7 @@ func (p *Planned) depend(ctx context.Context, cl *cluster.Cluster, plan *dryrun.
 		Dependencies: required, Unique: p.Loaded.UniqueInScope, UserManaged: desired.UserManages(spec),
 	}
 
+	// The offer's version counts, because a package does not have to state its own.
 	if p.chosen != nil {
 		root.Package, root.Version = p.ref, p.chosen.Version
 	}
@@ -55,6 +57,7 @@ func (p *Planned) depend(ctx context.Context, cl *cluster.Cluster, plan *dryrun.
 	return nil
 }
 
+// dependenciesOf returns the outcome of each dependency of the solved packages.
 func dependenciesOf(solution resolver.Plan) []dryrun.Dependency {
 	var found []dryrun.Dependency
 	for _, result := range solution.Results {
@@ -74,6 +77,7 @@ func dependenciesOf(solution resolver.Plan) []dryrun.Dependency {
 	return found
 }
 
+// installationsOf returns the packages that the manager would create or change first.
 func installationsOf(solution resolver.Plan) []dryrun.Installation {
 	var found []dryrun.Installation
 	for _, step := range solution.Steps {
@@ -99,6 +103,7 @@ func (t *Printer) dependencies(p *dryrun.Plan) {
 	if len(p.Dependencies) == 0 {
 		return
 	}
+
 	t.Line(t.Styles.Strong("Dependencies"))
 	var rows [][]string
 	for _, d := range p.Dependencies {

@@ -71,9 +71,11 @@ func (p *Planned) Request() dryrun.Request {
 
 	r.Template.TargetRef = p.Pkg.PackageSpec().TargetRef
 	r.Template.ServiceAccountName = p.Pkg.PackageSpec().ServiceAccountName
+	// The manager sets its default account, which the plan does not know.
 	r.KeepAccount = r.Template.ServiceAccountName == "" && p.Before != nil && p.Before.PackageSpec().ServiceAccountName == ""
 	r.ReportDrift = p.Pkg.PackageSpec().DriftPolicy == corev1alpha1.DriftPolicyReport
 	r.ArchivalPolicy = p.Pkg.PackageSpec().ArchivalPolicy
+	// The function exists only for values from Secrets. Without it, all fields are shown.
 	if p.Loaded.Sensitive != nil {
 		r.Sensitive = p.Loaded.HoldsSensitive
 	}
@@ -98,7 +100,6 @@ func (p *Planned) Complete(plan *dryrun.Plan) {
 	for _, w := range p.Loaded.Warnings {
 		plan.Warnings = append(plan.Warnings, w.String())
 	}
-
 	if p.Before == nil {
 		return
 	}
@@ -126,13 +127,13 @@ func (c *Planner) Load(ctx context.Context, cl *cluster.Cluster, want Wanted) (*
 			return p, err
 		}
 	}
-
 	if want.Name.Name == "" {
 		if want.Name.Name, err = nameOf(want, files); err != nil {
 			return p, err
 		}
 	}
 
+	// The order matters: the changed spec decides on the cluster, the policies and the version.
 	if err := c.find(ctx, cl, want, p); err != nil {
 		return p, err
 	}
@@ -155,6 +156,7 @@ func (c *Planner) Load(ctx context.Context, cl *cluster.Cluster, want Wanted) (*
 		}
 	}
 
+	// An installed package shows its own error of scope, so that its plan is still shown.
 	if err := content.CheckScope(cmp.Or(p.folder, p.Pkg.PackageSpec().Image, p.ref), files, p.Pkg.PackageSpec().Component, p.Target.Scope); err != nil && p.Before == nil {
 		return p, err
 	}
@@ -173,6 +175,8 @@ func (c *Planner) Load(ctx context.Context, cl *cluster.Cluster, want Wanted) (*
 	return p, loader.CheckTarget(p.Pkg.PackageSpec().TargetRef, p.Loaded.Dependencies)
 }
 
+// nameOf returns the name for a package that no argument names: the repository's package, the last
+// part of the image, or the name in the manifest.
 func nameOf(want Wanted, files loader.Files) (string, error) {
 	if want.ref != nil {
 		return want.ref.Name, nil
@@ -192,6 +196,7 @@ func nameOf(want Wanted, files loader.Files) (string, error) {
 	return result.Manifest.Name, nil
 }
 
+// find finds the installed package. With a source, the package does not have to exist yet.
 func (c *Planner) find(ctx context.Context, cl *cluster.Cluster, want Wanted, p *Planned) error {
 	if want.source == "" && want.ref == nil {
 		var err error
@@ -288,6 +293,7 @@ func chooseVersion(ctx context.Context, cl *cluster.Cluster, p *Planned) error {
 	if ref == nil {
 		return nil
 	}
+
 	choose := p.chooser(cl)
 	name, err := choose.NameFor(ctx, p.Before, ref)
 	if err != nil {
@@ -300,6 +306,7 @@ func chooseVersion(ctx context.Context, cl *cluster.Cluster, p *Planned) error {
 	if err != nil {
 		return err
 	}
+	// A version that is installed already was chosen with its dependencies, so it stays.
 	if resolved := p.Pkg.PackageStatus().Resolved; len(found.Version().Version.Dependencies) > 0 && p.Remote == nil && !desired.UserManages(p.Pkg.PackageSpec()) &&
 		(resolved == nil || resolved.Version != found.Version().Version.Version) {
 		resolution, err := p.resolve(ctx, cl)
@@ -345,6 +352,8 @@ func (c *Planner) content(ctx context.Context, p *Planned) (files loader.Files, 
 	return files, nil
 }
 
+// installedImage returns the image of an installed package. For a package that follows a
+// repository, it is the resolved one.
 func installedImage(pkg corev1alpha1.GenericPackage) string {
 	if r := pkg.PackageStatus().Resolved; pkg.PackageSpec().PackageRef != nil && r != nil {
 		return r.Image
@@ -359,6 +368,7 @@ func (c *Planner) pull(ctx context.Context, p *Planned) (loader.Files, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	trusted, err := p.images.Trust(ctx, &c.Source.Registry, sources.Reference(p.Pkg, p.image(), p.changed()), keys)
 	if err != nil {
 		return nil, withMissing(err, missing)
@@ -366,6 +376,7 @@ func (c *Planner) pull(ctx context.Context, p *Planned) (loader.Files, error) {
 
 	p.warnings = append(p.warnings, trusted.Warnings...)
 	image, err := c.Source.Registry.PullFrom(ctx, "", trusted.Ref, trusted.Keys)
+	// An image without files of a package can be a plain bundle of manifests.
 	if err == nil && p.chosen != nil && len(image.Files) == 0 {
 		image, err = c.Source.Registry.PullManifests(ctx, sources.ByDigest(trusted.Ref, image.Digest), p.image(), trusted.Keys)
 	}
@@ -397,6 +408,7 @@ func (p *Planned) changed() bool {
 	if p.Before == nil || !conditions.IsTrueFor(*p.Before.StatusConditions(), corev1alpha1.ConditionUnpacked, p.Before.GetGeneration()) {
 		return true
 	}
+
 	old, spec := p.Before.PackageSpec(), p.Pkg.PackageSpec()
 	return old.Image != spec.Image || old.Component != spec.Component || !desired.SameConfig(old.Config, spec.Config)
 }
@@ -415,11 +427,11 @@ func (p *Planned) loaderOptions(ctx context.Context, cl *cluster.Cluster) (loade
 
 	opts := sources.Options(pkg, values)
 	opts.Environment, opts.Package.Image, opts.ResolvesDependencies = env, cmp.Or(spec.Image, loader.StaticImage), true
+	// A kind that the cluster does not serve is unknown, which is not the same as cluster-scoped.
 	opts.Namespaced = func(gk schema.GroupKind) (namespaced, known bool) {
 		m, err := p.there.RESTMapper().RESTMapping(gk)
 		return err == nil && m.Scope.Name() == meta.RESTScopeNameNamespace, err == nil
 	}
-
 	opts.ImageOverride, opts.Rewrite = p.images.Rewrite, p.images.RewriteInObject
 	if p.shared != nil {
 		opts.Others = othersIn(p.shared.packages, pkg)
@@ -447,6 +459,7 @@ func (p *Planned) sources() sources.Get {
 	if p.values == nil {
 		return get
 	}
+
 	source := p.values.Source(p.Target)
 	own := sources.Ref{Kind: desired.SourceKind(*source), Namespace: desired.ValuesNamespace(p.Target), Name: p.Target.Name + desired.ValuesSuffix}
 	return func(ctx context.Context, ref sources.Ref) (*sources.Object, error) {
@@ -481,6 +494,7 @@ func othersIn(all []corev1alpha1.GenericPackage, own corev1alpha1.GenericPackage
 	}
 	return func(name string) []loader.Other {
 		found := []loader.Other{}
+		// The version of one package does not matter to another cluster's packages.
 		for _, pkg := range all {
 			resolved := pkg.PackageStatus().Resolved
 			self := pkg.GetNamespace() == own.GetNamespace() && pkg.GetName() == own.GetName()

@@ -41,6 +41,7 @@ type Planner struct {
 	shared *shared
 }
 
+// newPlan returns the command plan.
 func newPlan(on command.Command) *cobra.Command {
 	c := &Planner{Command: on}
 	cmd := &cobra.Command{
@@ -72,6 +73,7 @@ Probes count as successful. Values of Secrets are hidden. More: docs/plan.md`,
 	}
 
 	c.complete(cmd, c.plan)
+	// The two forms without a source have other arguments, so they are checked first.
 	ofPackage, takes := cmd.RunE, cmd.Args
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if c.all {
@@ -96,6 +98,7 @@ Probes count as successful. Values of Secrets are hidden. More: docs/plan.md`,
 	cmd.Flags().Int64Var(&c.revision, "revision", 0, "plan the activation of the existing revision with this `number`; the only argument is then NAME")
 	cmd.Flags().BoolVar(&c.all, "all", false, "plan all installed packages, and exit with 2 if there are changes")
 	cmd.Flags().BoolVar(&c.exitCode, "exit-code", false, "exit with 2 if there are changes")
+	// A plan of all packages has no room for changes to one of them.
 	for _, one := range []string{
 		"adopt", "api", "cluster", "component", "config", "exit-code", "namespace", "prereleases", "pull", "revision", "sensitive",
 		"target-kubeconfig-secret", "target-namespace", "values", "version",
@@ -114,15 +117,14 @@ func (c *Planner) complete(cmd *cobra.Command, run func(context.Context, *cluste
 		for _, check := range checks {
 			err = cmp.Or(err, check())
 		}
-
 		if err != nil {
 			return command.UsageError(cmd, err)
 		}
+
 		cl, planned, err := c.load(cmd.Context(), want)
 		if err != nil {
 			return err
 		}
-
 		return run(cmd.Context(), cl, planned)
 	}
 
@@ -156,11 +158,14 @@ type Wanted struct {
 	Edit func(progress.Target, *corev1alpha1.PackageSpec) error
 }
 
+// wanted reads the arguments. A path is a folder, KIND/NAME is an installed package, and any other
+// text is an image or a package of a repository.
 func (c *Planner) wanted(args []string) (Wanted, error) {
 	w := Wanted{source: args[0], folder: !c.Source.Pull && content.IsPath(args[0])}
 	if c.values.File != "" && c.Spec.Config != "" {
 		return w, errors.New("--values and --config contradict each other: both are the whole configuration")
 	}
+
 	var err error
 	if w.target, err = c.target.Reference(""); err != nil {
 		return w, err
@@ -177,6 +182,7 @@ func (c *Planner) wanted(args []string) (Wanted, error) {
 	case len(args) > 1:
 		w.Name, err = cluster.ParseName(args[1])
 	case !w.folder && !c.Source.Pull:
+		// Only a kind makes the argument an installed package. A bare name is one of a repository.
 		if installed, parseErr := cluster.ParseName(args[0]); parseErr == nil && installed.Scope != "" {
 			w.source, w.Name, w.moves = "", installed, c.choice.Given()
 		}
@@ -188,6 +194,7 @@ func (c *Planner) wanted(args []string) (Wanted, error) {
 	if err != nil {
 		return w, err
 	}
+
 	w.Name, err = w.Name.Scoped("package/"+w.Name.Name, c.Spec.Cluster)
 
 	return w, err
@@ -227,6 +234,7 @@ func (c *Planner) load(ctx context.Context, want Wanted) (*cluster.Cluster, *Pla
 	return cl, planned, content.Reported(c.Streams, err, planned.Target.String()+" would not be rolled out: %s")
 }
 
+// plan makes and shows the plan of a loaded package.
 func (c *Planner) plan(ctx context.Context, cl *cluster.Cluster, planned *Planned) error {
 	plan, err := planned.plan(ctx, cl)
 	if err != nil {
@@ -235,6 +243,7 @@ func (c *Planner) plan(ctx context.Context, cl *cluster.Cluster, planned *Planne
 	return c.show(ctx, planned.Target.String(), plan)
 }
 
+// plan makes the plan of a loaded package, with its dependencies.
 func (p *Planned) plan(ctx context.Context, cl *cluster.Cluster) (*dryrun.Plan, error) {
 	at, err := p.Preview(cl)
 	if err != nil {
@@ -244,6 +253,7 @@ func (p *Planned) plan(ctx context.Context, cl *cluster.Cluster) (*dryrun.Plan, 
 	if err != nil {
 		return nil, err
 	}
+
 	p.Complete(plan)
 
 	return plan, p.depend(ctx, cl, plan)

@@ -31,6 +31,7 @@ type rbacCommand struct {
 	from    int64
 }
 
+// newRBAC returns the command rbac.
 func newRBAC(on command.Command) *cobra.Command {
 	c := &rbacCommand{Planner: Planner{Command: on}}
 	cmd := &cobra.Command{
@@ -63,13 +64,17 @@ grant. More: docs/administrate/accounts.md`,
 	return cmd
 }
 
+// print prints the roles as YAML, or in the wanted format. Warnings go to standard error, so that
+// the output can be piped to kubectl.
 func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *Planned) error {
 	if planned.Pkg.PackageSpec().TargetRef != nil {
 		return fmt.Errorf("the objects of %s are in another cluster, where the user of the kubeconfig writes them, not a service account", planned.Target)
 	}
 	if planned.otherScope {
+		// The roles of a ClusterPackage grant more, so they are printed only for an explicit name.
 		return fmt.Errorf("there is no package of that name in namespace %s, but there is %s: write %s or package/%s", cl.Namespace, planned.Target, planned.Target.Arg(), planned.Target.Name)
 	}
+
 	request := permissions.Request{Namespace: planned.Target.Namespace, Released: map[*unstructured.Unstructured]bool{}}
 	var err error
 	if request.Objects, err = planned.objects(); err != nil {
@@ -91,6 +96,7 @@ func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *P
 	}
 
 	for _, u := range request.Objects {
+		// An object that is kept at deletion needs no right to delete it.
 		request.Released[u] = u.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep
 	}
 
@@ -108,6 +114,7 @@ func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *P
 		return cl.Explain("cannot determine the kinds that the manager may read", err)
 	}
 	roles = append(roles, readers...)
+
 	switch {
 	case len(roles) == 0:
 		warnings = append(warnings, planned.Target.String()+" has no objects, and needs no rights")
@@ -192,6 +199,7 @@ func (c *rbacCommand) revisions(ctx context.Context, cl *cluster.Cluster, p *Pla
 	}
 
 	rollout, err := cl.Rollout(ctx, cluster.Name{Scope: p.Target.Scope, Name: p.Target.Name})
+	// A package that never had a revision needs only the rights of the new one.
 	if err != nil {
 		if c.from == 0 && p.Before.PackageStatus().Revision == 0 {
 			return nil, nil
@@ -219,6 +227,7 @@ func (c *rbacCommand) stored(ctx context.Context, cl *cluster.Cluster, set corev
 	if sealed {
 		fmt.Fprintf(c.Streams.ErrOut, "Warning: revision %d keeps objects with sensitive values in Secrets, which are not read: if an upgrade drops one of these, add the right to delete it\n", set.ObjectSetSpec().Revision)
 	}
+
 	var all []*unstructured.Unstructured
 	for _, o := range stored {
 		all = append(all, &unstructured.Unstructured{Object: o.Value})

@@ -26,6 +26,7 @@ func OfRevision(ctx context.Context, cl *cluster.Cluster, rollout *cluster.Rollo
 		ReportDrift:    rollout.Deployment.ObjectDeploymentSpec().DriftPolicy == corev1alpha1.DriftPolicyReport,
 		ArchivalPolicy: rollout.Deployment.ObjectDeploymentSpec().ArchivalPolicy,
 	}
+
 	if r.Template, err = dryrun.TemplateOf(ctx, at.Reader, scope, set); err != nil {
 		return nil, err
 	}
@@ -34,11 +35,11 @@ func OfRevision(ctx context.Context, cl *cluster.Cluster, rollout *cluster.Rollo
 	if err != nil {
 		return nil, err
 	}
+
 	plan.To.Image = image
 	if current := rollout.Current(); current != nil {
 		plan.From = &dryrun.Release{Revision: current.ObjectSetSpec().Revision, Image: current.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation]}
 	}
-
 	if rollout.Package == nil {
 		plan.Kind = scope.Kind("ObjectDeployment")
 	}
@@ -54,7 +55,6 @@ func (c *Planner) planRevision(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return command.UsageError(cmd, err)
 	}
-
 	ctx := cmd.Context()
 	cl, r, err := c.Rollout(ctx, n)
 	if err != nil {

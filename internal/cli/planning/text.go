@@ -57,6 +57,7 @@ type Printer struct {
 // Line adds a line.
 func (t *Printer) Line(text string) { t.Out.WriteString(strings.TrimRight(text, " ") + "\n") }
 
+// head prints the name, the revision and the fields of the release that change.
 func (t *Printer) head(p *dryrun.Plan) {
 	name := strings.ToLower(p.Kind) + " " + p.Name
 	if p.Namespace != "" {
@@ -75,16 +76,19 @@ func (t *Printer) head(p *dryrun.Plan) {
 	}
 
 	t.Line(t.Styles.Strong(terminal.Line(name)) + "  " + what)
+
 	from := dryrun.Release{}
 	if p.From != nil {
 		from = *p.From
 	}
+
 	var rows [][]string
 	for _, row := range [][3]string{
 		{"package", title(from), title(p.To)}, {"image", from.Image, p.To.Image}, {"folder", "", p.To.Folder}, {"digest", from.Digest, p.To.Digest},
 	} {
 		was, is := terminal.Line(row[1]), terminal.Line(row[2])
 		switch {
+		// An unchanged digest is left out, because the image is shown anyway.
 		case is == "" || was == is && row[0] == "digest":
 		case was == "" || was == is:
 			rows = append(rows, []string{"  " + row[0], is})
@@ -100,6 +104,7 @@ func (t *Printer) head(p *dryrun.Plan) {
 	t.Line("")
 }
 
+// title returns the package and version of a release in one text.
 func title(r dryrun.Release) string { return strings.TrimSpace(r.Package + " " + r.Version) }
 
 // phase shows the objects of one phase that change, and the number of those that do not.
@@ -118,11 +123,11 @@ func (t *Printer) phase(ph *dryrun.Phase) {
 	if ph.Unchanged > 0 {
 		rest = append(rest, fmt.Sprintf("%d unchanged", ph.Unchanged))
 	}
+
 	mark := t.Styles.Faint("·")
 	if len(changes) > 0 {
 		mark = t.Styles.Strong("▸")
 	}
-
 	text := mark + " " + t.Styles.Strong(terminal.Line(ph.Name)) + "  " + t.Styles.Faint(strings.Join(rest, ", "))
 	if !ph.Reached {
 		text += "  " + t.Styles.Bad("not reached")
@@ -137,7 +142,8 @@ func (t *Printer) phase(ph *dryrun.Phase) {
 	}
 }
 
-// marks and words for the changes of objects.
+// planMarks are the marks and words for the changes of objects. The word for a takeover is
+// completed by the former owner.
 var planMarks = map[dryrun.Action]struct{ mark, word string }{
 	dryrun.ActionCreate:   {"+", ""},
 	dryrun.ActionChange:   {"~", ""},
@@ -149,6 +155,7 @@ var planMarks = map[dryrun.Action]struct{ mark, word string }{
 	dryrun.ActionRefuse:   {"✗", "refused"},
 }
 
+// paint colours a mark by the risk of its action: losses are bad, and creations are good.
 func (t *Printer) paint(a dryrun.Action, text string) string {
 	switch a {
 	case dryrun.ActionCreate:
@@ -177,7 +184,6 @@ func (t *Printer) change(c *dryrun.Change, inPhase bool) {
 	if inPhase && !c.Reached && c.Action != dryrun.ActionRefuse {
 		line += "  " + t.Styles.Faint("not reached")
 	}
-
 	t.Line(line)
 	for _, text := range t.fields(c.Fields) {
 		t.Line("        " + text)
@@ -191,6 +197,8 @@ func (t *Printer) change(c *dryrun.Change, inPhase bool) {
 	}
 }
 
+// fields returns the lines of an object's changed fields. A text of several lines is shown as a
+// difference below its field.
 func (t *Printer) fields(fields []dryrun.Field) (lines []string) {
 	rows, texts := make([][]string, len(fields)), make([][]string, len(fields))
 	for i, f := range fields {
@@ -243,6 +251,7 @@ func LossRows(losses []dryrun.DataLoss) [][]string {
 	return rows
 }
 
+// powerRows returns the rows of the table of gained rights.
 func powerRows(powers []dryrun.PrivilegeGain) [][]string {
 	rows := make([][]string, len(powers))
 	for i, p := range powers {
@@ -293,11 +302,9 @@ func (t *Printer) Refusals(all []dryrun.Refusal) {
 		if remedy := refusals.Remedy(r.Key(), r.Message); remedy != "" && len(r.Fields) == 0 {
 			t.Line("        " + terminal.Line(remedy))
 		}
-
 		if len(r.Fields) > 0 {
 			t.Line("        " + terminal.Line("immutable: "+strings.Join(r.Fields, ", ")+". "+apinames.Default.KeepField(r.Key())))
 		}
-
 	}
 }
 
@@ -307,6 +314,9 @@ type refusalGroup struct {
 	first *dryrun.Refusal
 }
 
+// groupRefusals groups refusals with the same reason in the same phase, so that a refused webhook
+// does not repeat its text for each object. Refusals of immutable fields stay separate, because
+// each names its own.
 func groupRefusals(refusals []dryrun.Refusal) []refusalGroup {
 	var found []refusalGroup
 	for i := range refusals {
@@ -330,6 +340,7 @@ func groupRefusals(refusals []dryrun.Refusal) []refusalGroup {
 	return found
 }
 
+// outcome returns the last line of a plan.
 func (t *Printer) outcome(p *dryrun.Plan) string {
 	switch p.Outcome {
 	case dryrun.OutcomeNothing:
