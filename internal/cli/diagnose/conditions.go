@@ -28,12 +28,16 @@ var idle = []string{
 	"Resizing", "FileSystemResizePending", "ControllerResizeInProgress", "NodeResizeInProgress",
 }
 
+// deployment and statefulSet are the kinds with special conditions or pods.
 var deployment, statefulSet = schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
 
+// isBad reports whether a condition of a type is a problem if it is True.
 func isBad(typ string) bool {
 	return slices.Contains(bad, typ) || slices.ContainsFunc(badEnds, func(end string) bool { return strings.HasSuffix(typ, end) })
 }
 
+// isWrong reports whether a condition shows a problem. Progressing is a problem only for a
+// Deployment, where False means that its deadline has passed.
 func isWrong(kind schema.GroupKind, typ, status string) bool {
 	switch {
 	case isBad(typ):
@@ -44,6 +48,7 @@ func isWrong(kind schema.GroupKind, typ, status string) bool {
 	return status == "False" || status == "Unknown"
 }
 
+// conditionFindings returns a finding for each condition that shows a problem.
 func conditionFindings(key objects.Key, u *unstructured.Unstructured) []finding {
 	var found []finding
 	for _, c := range conditionsOf(u) {
@@ -84,6 +89,8 @@ var (
 	job = schema.GroupKind{Group: "batch", Kind: "Job"}
 )
 
+// conditionCause returns the cause that a condition of an object explains. Conditions with a known
+// meaning get a remedy and a higher weight.
 func conditionCause(key objects.Key, typ, reason, message string) cause {
 	object := short(key)
 	c := cause{weight: weightCondition, reason: ReasonCondition, object: object, text: object + " is not " + typ + said(strings.TrimSpace(reason+said(message)))}
@@ -103,6 +110,7 @@ func conditionCause(key objects.Key, typ, reason, message string) cause {
 		c.text = object + " has failed: " + strings.TrimSpace(reason+said(message))
 		c.remedy = fmt.Sprintf("See its log: kubectl -n %s logs job/%s. Once the cause is fixed, run it again: kubectl package retry job/%s -n %s", key.Namespace, key.Name, key.Name, key.Namespace)
 	case typ == "ReplicaFailure":
+		// The message is the API server's refusal of a pod, which explains more than the condition.
 		return notCreated(object, key.Namespace, message)
 	case key.GroupKind() == apiService && typ == "Available":
 		c.weight, c.reason = weightCertain, ReasonAPIService

@@ -40,7 +40,9 @@ func (f *dependencies) follow(ctx context.Context, snap progress.Snapshot, s pro
 	f.seen[snap.Target] = true
 	d.Reason, d.Cause = ReasonDependency, strings.Join(strings.Fields(s.Waiting), " ")
 	d.Chain = []Link{{Object: name(d.Kind, d.Namespace, d.Name), State: string(d.Summary)}}
+
 	found := false
+	// A dependency that cannot be satisfied is explained first, because waiting does not help it.
 	for _, failing := range []bool{true, false} {
 		for _, entry := range snap.Package.PackageStatus().Dependencies {
 			c := meta.FindStatusCondition(entry.Conditions, corev1alpha1.ConditionSatisfied)
@@ -51,6 +53,7 @@ func (f *dependencies) follow(ctx context.Context, snap progress.Snapshot, s pro
 			if err != nil {
 				return err
 			}
+			// The first one explains the package. Others are only added to the chain.
 			if !found {
 				found, d.Object, d.Reason, d.Cause, d.Remedy, d.elsewhere = true, one.Object, one.Reason, one.Cause, one.Remedy, one.elsewhere
 			}
@@ -82,6 +85,7 @@ func (f *dependencies) one(ctx context.Context, t progress.Target, entry corev1a
 	to := progress.Target{
 		Scope: corev1alpha1.ScopeOf(entry.PackageRef.Namespace), Namespace: entry.PackageRef.Namespace, Name: entry.PackageRef.Name,
 	}
+	// Dependencies can form a cycle, for example by packages that a user installs.
 	if f.seen[to] || f.depth >= dependencyDepth || len(f.seen) >= dependenciesExamined {
 		d.Remedy = "See: kubectl package explain " + to.Flags()
 		return d, nil
@@ -92,8 +96,10 @@ func (f *dependencies) one(ctx context.Context, t progress.Target, entry corev1a
 	if err != nil || snap.Package == nil {
 		return d, err
 	}
+
 	f.depth++
 	defer func() { f.depth-- }()
+
 	below, err := f.explain(ctx, snap, deployment)
 	if err != nil {
 		return nil, err
@@ -112,8 +118,8 @@ func (f *dependencies) one(ctx context.Context, t progress.Target, entry corev1a
 	if !below.elsewhere {
 		d.Cause = fmt.Sprintf("%s: %s", to, below.Cause)
 	}
-
 	if below.Object == "" {
+		// A package without an object has the cause itself.
 		d.Object = to.String()
 	}
 	return d, nil
@@ -151,6 +157,7 @@ func remedyOf(reason string, t progress.Target, entry corev1alpha1.DependencySta
 		of, flag, t.Flags(), entry.Name, override)
 }
 
+// flagOf returns the flag for the catalogue of a package's namespace, or of the cluster.
 func flagOf(t progress.Target) string {
 	if t.Namespace == "" {
 		return " --cluster"

@@ -79,6 +79,7 @@ type Link struct {
 	Message string `json:"message,omitempty"`
 }
 
+// finding is an object or event on the way to a cause, with the findings below it.
 type finding struct {
 	link  Link
 	cause cause
@@ -95,6 +96,8 @@ type cause struct {
 	text, remedy string
 }
 
+// The weights of causes, from the least to the most conclusive. A certain cause is the API server's
+// own statement.
 const (
 	weightProbe = iota + 1
 	weightCondition
@@ -125,6 +128,7 @@ func (f *finding) best() cause {
 	return found
 }
 
+// flatten appends the finding and everything below it to the chain, depth first.
 func (f *finding) flatten(depth int, into []Link) []Link {
 	link := f.link
 	link.Depth = depth
@@ -143,11 +147,11 @@ func (d *Diagnosis) Text(name string, styles terminal.Styles) string {
 		line(styles.Strong(terminal.Line(name)) + ": " + styles.Good(d.Summary.Words()) + ", " + terminal.Line(d.Cause))
 		return b.String()
 	}
+
 	head := styles.Strong(terminal.Line(name)) + ": " + styles.Bad(d.Summary.Words())
 	if d.Phase != "" {
 		head += ", phase " + terminal.Line(d.Phase) + " waits"
 	}
-
 	line(head)
 	line("Cause  " + terminal.Line(d.Cause))
 	if d.Remedy != "" {

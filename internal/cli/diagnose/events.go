@@ -14,6 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/phases/refusals"
 )
 
+// eventsShown is the maximum number of events that are shown for an object.
 const eventsShown = 3
 
 // eventFindings returns the latest warnings about an object.
@@ -26,6 +27,7 @@ func eventFindings(object string, events []corev1.Event) []finding {
 	said := map[string]bool{}
 	for i := range warnings {
 		e := &warnings[i]
+		// Repeated events can be separate objects with the same message.
 		if len(found) == eventsShown || said[e.Message] {
 			continue
 		}
@@ -44,6 +46,8 @@ func eventFindings(object string, events []corev1.Event) []finding {
 	return found
 }
 
+// eventCause returns the cause that an event explains. Some reasons of the kubelet and the
+// scheduler are conclusive.
 func eventCause(object string, e *corev1.Event) cause {
 	c := cause{weight: weightEvent, object: object, reason: ReasonCondition, text: object + ": " + e.Reason + ": " + e.Message}
 	says := func(text string) bool { return strings.Contains(e.Message, text) }
@@ -93,8 +97,11 @@ func notCreated(object, namespace, message string) cause {
 	return c
 }
 
+// missingAccount matches the API server's message about a ServiceAccount that does not exist.
 var missingAccount = regexp.MustCompile(`error looking up service account ([a-z0-9.-]+)/([a-z0-9.-]+): `)
 
+// seen returns the time when an event was last seen. Its field depends on the API that wrote the
+// event.
 func seen(e *corev1.Event) time.Time {
 	switch {
 	case e.Series != nil:

@@ -97,10 +97,12 @@ func (f *dependencies) explain(ctx context.Context, snap progress.Snapshot, depl
 	return d, nil
 }
 
+// name returns the name of an object in the chain.
 func name(kind, namespace, name string) string {
 	return objects.Key{Kind: kind, Namespace: namespace, Name: name}.String()
 }
 
+// chain puts the revision and the deployment, as far as they are known, above a phase.
 func chain(snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployment, phase finding) finding {
 	if set := snap.Set; set != nil {
 		phase = finding{
@@ -136,6 +138,7 @@ func ranBefore(deployment corev1alpha1.GenericObjectDeployment) string {
 	return strings.TrimSuffix(phases.DescribeCompleted(keys), ".")
 }
 
+// failing returns the reason of a condition that is not True; empty otherwise.
 func failing(obj corev1alpha1.Conditioned, typ string) string {
 	if c := meta.FindStatusCondition(*obj.StatusConditions(), typ); c != nil && c.Status != "True" {
 		return c.Reason
@@ -143,6 +146,7 @@ func failing(obj corev1alpha1.Conditioned, typ string) string {
 	return ""
 }
 
+// reasonOf returns a condition in one line; empty if it is absent.
 func reasonOf(obj corev1alpha1.Conditioned, typ string) string {
 	if c := meta.FindStatusCondition(*obj.StatusConditions(), typ); c != nil {
 		return typ + "=" + string(c.Status) + " " + c.Reason
@@ -150,6 +154,7 @@ func reasonOf(obj corev1alpha1.Conditioned, typ string) string {
 	return ""
 }
 
+// explainer examines the objects that block a phase.
 type explainer struct {
 	// client reads the cluster that holds the objects; nil if that cluster cannot be read.
 	client client.Client
@@ -159,6 +164,8 @@ type explainer struct {
 // named.
 const objectsExamined = 5
 
+// phase examines the blocking objects of a phase. Several objects with the same refusal are
+// examined as one.
 func (e *explainer) phase(ctx context.Context, report progress.Report, first string) (finding, error) {
 	f := finding{link: Link{Object: "phase " + first}}
 	for _, ph := range report.Phases {
@@ -223,6 +230,8 @@ func names(keys map[string]objects.Key, remark objects.GroupedMessage) string {
 func (e *explainer) object(ctx context.Context, key objects.Key, names, message string) (finding, error) {
 	f := finding{link: Link{Object: names, Message: message}}
 	if c, is := refused(key, names, message); is {
+		// The API server only reports an unknown kind. An APIService that does not answer explains
+		// more.
 		if c.reason == ReasonUnserved && e.client != nil {
 			if err := e.served(ctx, key, &c); err != nil {
 				return f, err
@@ -260,6 +269,8 @@ func (e *explainer) object(ctx context.Context, key objects.Key, names, message 
 	return f, err
 }
 
+// below returns the findings about a live object: its conditions, the objects that it runs, and its
+// events.
 func (e *explainer) below(ctx context.Context, key objects.Key, live *unstructured.Unstructured) ([]finding, error) {
 	dependents, err := e.dependents(ctx, key, live)
 	if err != nil {
@@ -312,6 +323,8 @@ func (e *explainer) read(ctx context.Context, key objects.Key) (*unstructured.Un
 	return u, nil
 }
 
+// version returns a served version of a kind. If discovery fails, the request with v1 returns the
+// error.
 func (e *explainer) version(key objects.Key) string {
 	if m, err := e.client.RESTMapper().RESTMapping(key.GroupKind()); err == nil {
 		return m.GroupVersionKind.Version

@@ -36,6 +36,7 @@ func PackageBy(
 		return nil, cl.Explain("cannot explain "+target.String(), err)
 	}
 
+	// Only an unknown cause is worth the request for the Lease.
 	if d.Reason == ReasonPackage && progress.Unreported(progress.Of(snap)) {
 		if delay := cl.Delay(ctx); delay != "" {
 			d.Cause += "; " + delay

@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// pod examines a pod: its scheduling, its containers, and its events.
 func pod(p *corev1.Pod, events []corev1.Event) finding {
 	object := "Pod " + p.Namespace + "/" + p.Name
 	f := finding{link: Link{Object: object, State: string(p.Status.Phase), Message: p.Status.Message}}
@@ -30,6 +31,7 @@ func pod(p *corev1.Pod, events []corev1.Event) finding {
 		}
 	}
 
+	// An evicted pod has no status of containers.
 	if p.Status.Phase == corev1.PodFailed && len(f.below) == 0 {
 		f.cause = cause{
 			weight: weightPod, reason: ReasonCrash, object: object,
@@ -64,6 +66,7 @@ func overcome(p *corev1.Pod, e *corev1.Event) bool {
 // pod stops being ready.
 const probeSlack = time.Minute
 
+// condition returns a condition of a pod; nil if it has none of the type.
 func condition(p *corev1.Pod, typ corev1.PodConditionType) *corev1.PodCondition {
 	i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == typ })
 	if i < 0 {
@@ -72,6 +75,8 @@ func condition(p *corev1.Pod, typ corev1.PodConditionType) *corev1.PodCondition 
 	return &p.Status.Conditions[i]
 }
 
+// container returns the finding about a container, and false if it is healthy. Creating and
+// initializing are healthy for a while, and events report their problems.
 func container(p *corev1.Pod, s *corev1.ContainerStatus, events []corev1.Event) (f finding, bad bool) {
 	object := fmt.Sprintf("Pod %s/%s", p.Namespace, p.Name)
 	f.link = Link{Object: "container " + s.Name}
@@ -100,6 +105,7 @@ func container(p *corev1.Pod, s *corev1.ContainerStatus, events []corev1.Event) 
 	return f, true
 }
 
+// waiting returns the cause of a container that waits to start.
 func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause, events []corev1.Event) cause {
 	w := s.State.Waiting
 	switch w.Reason {
@@ -193,6 +199,8 @@ func imageOf(p *corev1.Pod, s *corev1.ContainerStatus) string {
 	return s.Image
 }
 
+// isInit reports whether a container is an init container that ends. A sidecar is an init container
+// with a restart policy.
 func isInit(p *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name && c.RestartPolicy == nil })
 }
@@ -202,6 +210,7 @@ func alwaysRestarted(p *corev1.Pod, name string) bool {
 	return (p.Spec.RestartPolicy == corev1.RestartPolicyAlways || p.Spec.RestartPolicy == "") && !isInit(p, name)
 }
 
+// ended describes the end of a container.
 func ended(t *corev1.ContainerStateTerminated) string {
 	switch {
 	case t.Reason == "OOMKilled":
@@ -212,6 +221,7 @@ func ended(t *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("ended with exit code %d", t.ExitCode)
 }
 
+// said returns a message to append; empty if there is none.
 func said(message string) string {
 	if message = strings.TrimSpace(message); message == "" {
 		return ""
@@ -219,6 +229,8 @@ func said(message string) string {
 	return ": " + message
 }
 
+// logs is the command that shows the log of a container. previous selects the log before the last
+// restart.
 func logs(p *corev1.Pod, container string, previous bool) string {
 	text := fmt.Sprintf("See its log: kubectl -n %s logs %s", p.Namespace, p.Name)
 	if container != "" {

@@ -13,10 +13,12 @@ func refused(key objects.Key, object, message string) (cause, bool) {
 	return certain(short(key), r), is
 }
 
+// certain returns a refusal as a cause that needs no further search.
 func certain(object string, r refusals.Refusal) cause {
 	return cause{weight: weightCertain, reason: r.Reason, object: object, text: r.Text, remedy: r.Remedy}
 }
 
+// short returns a key without its group, for texts.
 func short(key objects.Key) string {
 	key.Group = ""
 	return key.String()

@@ -68,6 +68,7 @@ func Remains(ctx context.Context, c client.Client, blocking []corev1alpha1.Block
 	return messages, nil
 }
 
+// namespace and apiService are the kinds with special obstacles to a deletion.
 var (
 	namespace  = schema.GroupKind{Kind: "Namespace"}
 	apiService = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
@@ -84,6 +85,7 @@ func (e *explainer) remains(ctx context.Context, key objects.Key, live *unstruct
 		return e.namespaceRemains(ctx, key, live)
 	}
 
+	// The API server waits for dependents only after a foreground deletion.
 	if slices.Contains(live.GetFinalizers(), metav1.FinalizerDeleteDependents) {
 		return e.podsOf(ctx, key, live)
 	}
@@ -135,9 +137,11 @@ func (e *explainer) belongs(ctx context.Context, namespace string, ref *metav1.O
 	if is, ok := known[ref.UID]; ok {
 		return is, nil
 	}
+	// The controller can be of any kind, so only its metadata is read.
 	controller := &metav1.PartialObjectMetadata{}
 	controller.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
 	err := e.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, controller)
+	// A missing right is remembered, so that it is not tried for each pod.
 	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
 		known[ref.UID] = false
 		return false, readable(ref.Kind+" "+ref.Name, err)
@@ -147,8 +151,11 @@ func (e *explainer) belongs(ctx context.Context, namespace string, ref *metav1.O
 	return known[ref.UID], err
 }
 
+// remaining matches a kind in the condition NamespaceContentRemaining.
 var remaining = regexp.MustCompile(`([a-z0-9-]+)\.([a-z0-9.-]*) has \d+ resource instances`)
 
+// namespaceRemains names the objects that are left in a Namespace. The namespace controller reports
+// their kinds in a condition.
 func (e *explainer) namespaceRemains(ctx context.Context, key objects.Key, live *unstructured.Unstructured) ([]finding, error) {
 	var found []finding
 	if message := trueCondition(live, "NamespaceDeletionDiscoveryFailure"); message != "" {
@@ -183,6 +190,7 @@ func trueCondition(live *unstructured.Unstructured, typ string) string {
 	return ""
 }
 
+// left names the remaining objects of a kind. A kind that is no longer served has none.
 func (e *explainer) left(ctx context.Context, of objects.Key, kind schema.GroupKind, namespace string) ([]finding, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: kind.Group, Version: e.version(objects.Key{Group: kind.Group, Kind: kind.Kind}), Kind: kind.Kind + "List"})
@@ -197,6 +205,8 @@ func (e *explainer) left(ctx context.Context, of objects.Key, kind schema.GroupK
 	return []finding{remainsOf(of, kind, list)}, nil
 }
 
+// remainsOf describes remaining objects. The ones with finalizers come first, because they are the
+// obstacle.
 func remainsOf(of objects.Key, kind schema.GroupKind, list *metav1.PartialObjectMetadataList) finding {
 	total := len(list.Items)
 	if more := list.GetRemainingItemCount(); more != nil {
@@ -220,7 +230,8 @@ func remainsOf(of objects.Key, kind schema.GroupKind, list *metav1.PartialObject
 	f := finding{link: Link{Object: terminal.Count(total, kind.Kind) + " left", Message: strings.Join(names, ", ")}}
 	f.cause = cause{
 		weight: weightCertain, reason: ReasonDeleting, object: short(of),
-		text:   fmt.Sprintf("%s is being deleted and waits for %s: %s", short(of), terminal.Count(total, kind.Kind), strings.Join(names, ", ")),
+		text: fmt.Sprintf("%s is being deleted and waits for %s: %s", short(of), terminal.Count(total, kind.Kind), strings.Join(names, ", ")),
+		// Without finalizers, the garbage collector only needs time.
 		remedy: "They are being removed; there is nothing to do.",
 	}
 
@@ -264,6 +275,7 @@ func (e *explainer) unavailable(ctx context.Context, of objects.Key) ([]finding,
 	return found, nil
 }
 
+// apiServices lists all APIServices; none if the user may not read them.
 func (e *explainer) apiServices(ctx context.Context) ([]unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: apiService.Group, Version: "v1", Kind: apiService.Kind + "List"})

@@ -26,6 +26,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
+// podsExamined is the maximum number of pods that are examined for a workload.
 const podsExamined = 3
 
 // dependents examines the objects that an object runs.
@@ -59,7 +60,8 @@ func (e *explainer) dependents(ctx context.Context, key objects.Key, live *unstr
 	return nil, nil
 }
 
-// selectorOf selects everything if the workload has no selector.
+// selectorOf returns the selector of a workload. It selects everything if the workload has no
+// selector.
 func selectorOf(live *unstructured.Unstructured) labels.Selector {
 	raw, _, _ := unstructured.NestedMap(live.Object, "spec", "selector")
 	var selector metav1.LabelSelector
@@ -74,7 +76,8 @@ func selectorOf(live *unstructured.Unstructured) labels.Selector {
 	return s
 }
 
-// readable ignores Forbidden.
+// readable returns an error of a read. It ignores Forbidden, because the search continues without
+// these objects.
 func readable(what string, err error) error {
 	if err == nil || apierrors.IsForbidden(err) {
 		return nil
@@ -89,6 +92,7 @@ func (e *explainer) replicaSet(ctx context.Context, deployment *unstructured.Uns
 	if err != nil {
 		return nil, readable("ReplicaSets", err)
 	}
+	// A selector can also match the ReplicaSets of another Deployment.
 	sets := slices.DeleteFunc(list.Items, func(rs appsv1.ReplicaSet) bool { return !metav1.IsControlledBy(&rs, deployment) })
 	if len(sets) == 0 {
 		return nil, nil
@@ -106,6 +110,7 @@ func (e *explainer) replicaSet(ctx context.Context, deployment *unstructured.Uns
 	return []finding{f}, err
 }
 
+// revision returns the number that the Deployment's controller has given a ReplicaSet.
 func revision(rs *appsv1.ReplicaSet) int {
 	n, _ := strconv.Atoi(rs.Annotations["deployment.kubernetes.io/revision"])
 	return n
@@ -133,6 +138,7 @@ func (e *explainer) pods(ctx context.Context, owner *unstructured.Unstructured) 
 		return f.best().weight
 	}
 
+	// Sorting without events avoids a request for each pod.
 	slices.SortStableFunc(pods, func(a, b corev1.Pod) int { return cmp.Compare(weight(&b), weight(&a)) })
 	var found []finding
 	for i := range pods[:min(len(pods), podsExamined)] {
@@ -213,6 +219,7 @@ func outdated(owner *unstructured.Unstructured, p *corev1.Pod, first int) (c cau
 		return c, false
 	}
 	made, now := p.Labels[appsv1.ControllerRevisionHashLabelKey], set.Status.UpdateRevision
+	// A pod of the current template has another problem.
 	if made == "" || now == "" || made == now || set.Status.ObservedGeneration < set.Generation || p.DeletionTimestamp != nil {
 		return c, false
 	}
@@ -236,11 +243,13 @@ func outdated(owner *unstructured.Unstructured, p *corev1.Pod, first int) (c cau
 	}, true
 }
 
+// healthy reports whether a pod is ready or has succeeded.
 func healthy(p *corev1.Pod) bool {
 	ready := condition(p, corev1.PodReady)
 	return p.Status.Phase == corev1.PodSucceeded || ready != nil && ready.Status == corev1.ConditionTrue
 }
 
+// events lists the events of an object.
 func (e *explainer) events(ctx context.Context, u *unstructured.Unstructured) ([]corev1.Event, error) {
 	return e.eventsOf(ctx, u.GetNamespace(), u.GetUID())
 }
