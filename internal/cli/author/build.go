@@ -21,6 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
+// buildCommand is kubectl package build.
 type buildCommand struct {
 	streams  genericiooptions.IOStreams
 	registry content.RegistryFlags
@@ -32,6 +33,7 @@ type buildCommand struct {
 	format   string
 }
 
+// newBuild returns the command build.
 func newBuild(streams genericiooptions.IOStreams) *cobra.Command {
 	c := buildCommand{streams: streams}
 	cmd := &cobra.Command{
@@ -47,6 +49,7 @@ pushes with the credentials of the Docker configuration. Both need --tag.`,
   # Only the digest
   kubectl package build ./cert-operator --output-format digest`,
 		Args: command.Takes("SOURCE"),
+
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tags, labels, err := c.check()
 			if err != nil {
@@ -68,6 +71,8 @@ pushes with the credentials of the Docker configuration. Both need --tag.`,
 	return cmd
 }
 
+// check validates the flags, and returns the tags and labels of the image. An empty value of a
+// label is probably a typing error, so it is refused.
 func (c *buildCommand) check() (tags []name.Tag, labels map[string]string, err error) {
 	if (c.output != "" || c.push) && len(c.tags) == 0 {
 		return nil, nil, errors.New("output or push is requested but no tags are set: add --tag host/path:tag")
@@ -91,51 +96,53 @@ func (c *buildCommand) check() (tags []name.Tag, labels map[string]string, err e
 	return tags, labels, nil
 }
 
+// run checks the package, builds its image, and saves or pushes it.
 func (c *buildCommand) run(ctx context.Context, source string, tags []name.Tag, labels map[string]string) error {
 	files, err := content.ReadFolder(source)
 	if err != nil {
 		return err
 	}
+
 	found, err := c.checks.validate(ctx, source, files)
 	if err != nil {
 		return err
 	}
-
 	content.PrintFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), found)
 	if !found.Valid {
 		return fmt.Errorf("%s in %s: nothing was built", content.Problems(len(found.Problems)), source)
 	}
+
 	image, err := loader.Build(files, loader.BuildOptions{Labels: labels})
 	if err != nil {
 		return err
 	}
-
 	digest, err := image.Digest()
 	if err != nil {
 		return fmt.Errorf("build the image: %w", err)
 	}
+
 	if c.output != "" {
 		if err := save(c.output, image, tags); err != nil {
 			return err
 		}
 	}
-
 	if c.push {
 		if err := c.registry.Push(ctx, image, tags); err != nil {
 			return err
 		}
 	}
-
 	c.print(digest, tags)
 	return nil
 }
 
+// print reports the image. Only the digest is printed for scripts, as by Package Operator.
 func (c *buildCommand) print(digest v1.Hash, tags []name.Tag) {
 	out := c.streams.Out
 	if c.format == "digest" {
 		fmt.Fprintln(out, digest)
 		return
 	}
+
 	fmt.Fprintln(out, "Package built successfully!")
 	fmt.Fprintf(out, "  digest  %s\n", digest)
 	if c.output != "" {
@@ -149,6 +156,7 @@ func (c *buildCommand) print(digest v1.Hash, tags []name.Tag) {
 	}
 }
 
+// save writes an image as a tar file with all of its tags, in the form of docker save.
 func save(path string, image v1.Image, tags []name.Tag) error {
 	images := map[name.Reference]v1.Image{}
 	for _, tag := range tags {

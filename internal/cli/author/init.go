@@ -24,12 +24,14 @@ func Commands(on command.Command) []*cobra.Command {
 	}
 }
 
+// initCommand is kubectl package init.
 type initCommand struct {
 	streams genericiooptions.IOStreams
 	cluster bool
 	name    string
 }
 
+// newInit returns the command init.
 func newInit(streams genericiooptions.IOStreams) *cobra.Command {
 	c := initCommand{streams: streams}
 	cmd := &cobra.Command{
@@ -46,6 +48,7 @@ cases and a README. It validates, passes its tests and lint, and can be installe
 			if c.name == "" {
 				c.name = filepath.Base(folder)
 			}
+
 			if err := checkName(c.name); err != nil {
 				return command.UsageError(cmd, err)
 			}
@@ -58,6 +61,7 @@ cases and a README. It validates, passes its tests and lint, and can be installe
 	return cmd
 }
 
+// run creates the files in memory first, so that an error leaves no half of a package.
 func (c *initCommand) run(ctx context.Context, folder string) error {
 	if err := vacant(folder); err != nil {
 		return err
@@ -67,12 +71,14 @@ func (c *initCommand) run(ctx context.Context, folder string) error {
 		return err
 	}
 
+	// WriteFolder creates the folder itself. An empty one can be removed.
 	if err := os.Remove(folder); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("write the package: %w", err)
 	}
 	if err := content.WriteFolder(folder, files); err != nil {
 		return err
 	}
+
 	shown := terminal.Line(folder)
 	fmt.Fprintf(c.streams.Out, `The package %s is in %s. Next:
   kubectl package test %[2]s

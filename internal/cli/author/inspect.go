@@ -26,6 +26,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
+// inspectCommand is kubectl package inspect.
 type inspectCommand struct {
 	on      command.Command
 	streams genericiooptions.IOStreams
@@ -40,6 +41,7 @@ type inspectCommand struct {
 	manager   string
 }
 
+// newInspect returns the command inspect.
 func newInspect(on command.Command) *cobra.Command {
 	c := inspectCommand{on: on, streams: on.Streams}
 	cmd := command.OnSource(&cobra.Command{
@@ -57,6 +59,7 @@ does: with the mirrors, pull secrets and signatures of the cluster's ImageConfig
   kubectl package inspect registry.example.com/cert-operator:v1.2.0 -o json | jq .needs`,
 		Args: command.Takes("SOURCE|IMAGE"),
 	}, c.run, c.output.Check, c.preview.check, c.check)
+
 	c.source.Add(cmd)
 	c.preview.add(cmd)
 	cmd.Flags().BoolVar(&c.tree, "tree", false, "print only the phases and objects")
@@ -65,6 +68,7 @@ does: with the mirrors, pull secrets and signatures of the cluster's ImageConfig
 	c.output.Add(cmd)
 	cmd.Flags().BoolVar(&c.asManager, "as-manager", false, "read the image as the manager of the cluster does, with its ImageConfigs")
 	cmd.Flags().StringVar(&c.manager, "manager-namespace", corev1alpha1.DefaultNamespace, "the `namespace` of the manager, with the keys that ImageConfigs name")
+	// The other connection flags would have no meaning without a cluster.
 	c.on.Flags = genericclioptions.NewConfigFlags(false)
 	cmd.Flags().StringVar(c.on.Flags.Context, "context", "", "the `context` of the kubeconfig, for --as-manager")
 	cmd.Flags().StringVar(c.on.Flags.KubeConfig, "kubeconfig", "", "the kubeconfig `file`, for --as-manager")
@@ -72,6 +76,7 @@ does: with the mirrors, pull secrets and signatures of the cluster's ImageConfig
 	return cmd
 }
 
+// check returns an error of usage.
 func (c *inspectCommand) check() error {
 	if (c.tree || c.values) && c.output.Wanted() {
 		return errors.New("--tree and --values only print text: leave out -o")
@@ -79,6 +84,7 @@ func (c *inspectCommand) check() error {
 	return nil
 }
 
+// run prints the report, the tree or the example values of a package.
 func (c *inspectCommand) run(ctx context.Context, source string) error {
 	files, err := c.read(ctx, source)
 	if err != nil {
@@ -92,11 +98,13 @@ func (c *inspectCommand) run(ctx context.Context, source string) error {
 		return content.PrintExample(ctx, c.streams, schema)
 	}
 
+	// Package Operator's tree renders without the images of the lock.
 	c.preview.locked = !c.tree
 	pkg, object, err := c.preview.load(ctx, c.streams, source, files)
 	if err != nil {
 		return err
 	}
+
 	if c.tree {
 		fmt.Fprint(c.streams.Out, drawTree(pkg, object))
 		if cmp.Or(c.preview.component, c.preview.config, c.preview.testCase) != "" {
@@ -126,7 +134,6 @@ func (c *inspectCommand) read(ctx context.Context, source string) (loader.Files,
 	case c.source.Folder(source) != "":
 		return nil, fmt.Errorf("--as-manager needs an image, but %s is a folder", source)
 	}
-
 	cl, err := c.on.Connect()
 	if err != nil {
 		return nil, err
@@ -143,11 +150,11 @@ func (c *inspectCommand) read(ctx context.Context, source string) (loader.Files,
 	for _, warning := range trusted.Warnings {
 		fmt.Fprintln(c.streams.ErrOut, terminal.Line("warning: "+warning))
 	}
-
 	image, err := c.source.Registry.PullFrom(ctx, "", trusted.Ref, trusted.Keys)
 	if err != nil {
 		return nil, err
 	}
+
 	c.preview.override, c.preview.rewrite = images.Rewrite, images.RewriteInObject
 
 	return image.Files, nil
@@ -173,11 +180,13 @@ func (c *inspectCommand) schema(source string, files loader.Files) (*apiextensio
 	return nil, errors.New(source + " has no manifest.yaml")
 }
 
+// components prints the trees of all components below the package's own.
 func (c *inspectCommand) components(ctx context.Context, source string, files loader.Files) error {
 	for _, part := range loader.Parts(files) {
 		if part.Component == "" {
 			continue
 		}
+
 		preview := c.preview
 		preview.component = part.Component
 		pkg, object, err := preview.load(ctx, c.streams, source, files)
@@ -208,6 +217,7 @@ func drawTree(pkg *loader.Package, object manifestsv1alpha1.TemplateContextPacka
 	return b.String()
 }
 
+// leafText describes an object in a tree, with its group, version and kind.
 func leafText(obj corev1alpha1.ObjectSetObject) string {
 	var u unstructured.Unstructured
 	if err := json.Unmarshal(obj.Object.Raw, &u.Object); err != nil {

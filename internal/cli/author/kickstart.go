@@ -40,6 +40,7 @@ type Kickstart struct {
 	recreate   []string
 }
 
+// kickstartHelp is the description of the command.
 const kickstartHelp = `Turn Kubernetes objects into a package: a folder with a manifest, objects in phases by their kinds,
 probes, and a test case. PKG_NAME is the folder. Its last part is the name of the package.
 
@@ -50,6 +51,7 @@ output of kubectl get -o yaml works. Values of Secrets and the fields of -p beco
 Rules of phases, namespaces and Helm hooks, and how to take over a new release:
 docs/packages/kickstart.md`
 
+// newKickstart returns the command kickstart.
 func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
 	c := Kickstart{Streams: streams}
 	cmd := &cobra.Command{
@@ -85,13 +87,16 @@ func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
 	return cmd
 }
 
+// Values of --keep and --recreate.
 const (
 	keepCRDs     = "crds"
 	recreateJobs = "jobs"
 
+	// lockFile is the file with the digests of a package's images.
 	lockFile = "manifest.lock.yaml"
 )
 
+// options checks the flags, and returns the options of the package. Errors are errors of usage.
 func (c *Kickstart) options(folder string) (kickstart.Options, error) {
 	opts := kickstart.Options{Name: filepath.Base(filepath.Clean(folder)), Namespace: c.namespace, NoNamespaces: !c.namespaces}
 	if err := checkName(opts.Name); err != nil {
@@ -109,12 +114,14 @@ func (c *Kickstart) options(folder string) (kickstart.Options, error) {
 	if err := c.kinds(&opts); err != nil {
 		return opts, err
 	}
+
 	var err error
 	opts.Parameters, err = kickstart.ParseParameters(c.parameters)
 
 	return opts, err
 }
 
+// kinds checks the version, the scope, and the kinds that flags name.
 func (c *Kickstart) kinds(opts *kickstart.Options) error {
 	opts.Version = strings.TrimPrefix(c.version, "v")
 	if c.version != "" {
@@ -153,7 +160,9 @@ func (c *Kickstart) kinds(opts *kickstart.Options) error {
 	return nil
 }
 
+// run reads the objects, makes the package, and writes it to a new folder.
 func (c *Kickstart) run(ctx context.Context, folder string, opts kickstart.Options) error {
+	// Lstat also finds a symbolic link that leads nowhere.
 	if _, err := os.Lstat(folder); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s exists: name a new folder, or remove this one", folder)
 	}
@@ -174,6 +183,7 @@ func (c *Kickstart) run(ctx context.Context, folder string, opts kickstart.Optio
 			return err
 		}
 		inputs, notes = append(inputs, bundle.Inputs...), bundle.Notes
+		// A bundle names its package and namespace, so the folder's name is not used.
 		opts.Name, opts.Namespace = bundle.Name, bundle.Namespace
 	}
 
@@ -188,6 +198,8 @@ func (c *Kickstart) run(ctx context.Context, folder string, opts kickstart.Optio
 
 // Write writes a new package, with its fixtures.
 func (c *Kickstart) Write(ctx context.Context, folder string, opts kickstart.Options, made *kickstart.Result) error {
+	// The package is checked with a provisional lock and written in any case, so that the author
+	// can correct it.
 	found, err := (&checkFlags{}).validate(ctx, "", provisional(made))
 	if err != nil {
 		return err
@@ -210,11 +222,13 @@ func (c *Kickstart) readBundle(ctx context.Context) (*kickstart.Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	ref, err := name.ParseReference(c.bundle)
 	if err != nil {
 		return nil, err
 	}
 
+	// The metadata is pulled by digest, because the tag could move between the two.
 	metadata, err := c.registry.PullFrom(ctx, kickstart.BundleMetadata, ref.Context().Digest(manifests.Digest).Name(), nil)
 	if err != nil {
 		return nil, err
@@ -224,6 +238,7 @@ func (c *Kickstart) readBundle(ctx context.Context) (*kickstart.Bundle, error) {
 		return nil, fmt.Errorf("the bundle %s cannot be used: %w", c.bundle, err)
 	}
 
+	// The bundle's author chose these names, so they are checked like other input.
 	if problems := validation.IsDNS1123Label(bundle.Name); len(problems) > 0 {
 		return nil, fmt.Errorf("the bundle %s is called %q, which cannot be the name of a package: %s", c.bundle, bundle.Name, problems[0])
 	}
@@ -234,6 +249,7 @@ func (c *Kickstart) readBundle(ctx context.Context) (*kickstart.Bundle, error) {
 	return bundle, nil
 }
 
+// print reports the package, and the work that remains for its author.
 func (c *Kickstart) print(folder, called string, made *kickstart.Result) {
 	fmt.Fprintf(c.Streams.Out, "Kickstarted the %q package with %d objects.\n", called, made.Objects)
 	if len(made.Unprobed) > 0 {

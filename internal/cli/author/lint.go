@@ -19,6 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// lintCommand is kubectl package lint.
 type lintCommand struct {
 	streams genericiooptions.IOStreams
 	source  content.SourceFlags
@@ -30,6 +31,7 @@ type lintCommand struct {
 	rules   bool
 }
 
+// newLint returns the command lint.
 func newLint(streams genericiooptions.IOStreams) *cobra.Command {
 	c := lintCommand{streams: streams}
 	cmd := &cobra.Command{
@@ -78,10 +80,13 @@ Rules: docs/lint.md`,
 	return cmd
 }
 
+// never is the value of --fail-on for no failure.
 const never = "never"
 
+// failLevels are the values of --fail-on, worst first.
 var failLevels = []string{string(lint.Error), string(lint.Warning), string(lint.Info), never}
 
+// check returns an error of usage.
 func (c *lintCommand) check() error {
 	if !slices.Contains(failLevels, c.failOn) {
 		return fmt.Errorf("unknown --fail-on %q: choose error, warning, info or never", c.failOn)
@@ -89,6 +94,7 @@ func (c *lintCommand) check() error {
 	return nil
 }
 
+// ruleNames returns the names of all rules, for completion.
 func ruleNames() []string {
 	var names []string
 	for _, rule := range lint.Rules() {
@@ -97,6 +103,7 @@ func ruleNames() []string {
 	return names
 }
 
+// listRules prints the rules instead of findings.
 func (c *lintCommand) listRules(ctx context.Context) error {
 	if c.output.Wanted() {
 		return c.output.Print(c.streams.Out, lint.Rules())
@@ -112,11 +119,13 @@ func (c *lintCommand) listRules(ctx context.Context) error {
 	return nil
 }
 
+// lintReport is the output of lint as JSON or YAML. Its fields are stable.
 type lintReport struct {
 	Findings []lint.Finding     `json:"findings"`
 	Counts   map[lint.Level]int `json:"counts"`
 }
 
+// run checks a package, prints the findings, and fails on the level of --fail-on.
 func (c *lintCommand) run(ctx context.Context, source string) error {
 	files, err := c.source.Read(ctx, source)
 	if err != nil {
@@ -130,7 +139,9 @@ func (c *lintCommand) run(ctx context.Context, source string) error {
 	}
 
 	found, err := lint.Run(ctx, files, opts)
+
 	var older *lint.FromError
+	// The problem is in the older package, so the message names that one.
 	if errors.As(err, &older) {
 		source = c.from
 	}
@@ -154,6 +165,7 @@ func (c *lintCommand) run(ctx context.Context, source string) error {
 	return c.outcome(report, source)
 }
 
+// outcome returns an error if a finding has the level of --fail-on or a worse one.
 func (c *lintCommand) outcome(report lintReport, source string) error {
 	for _, f := range report.Findings {
 		if c.failOn != never && f.Level.AtLeast(lint.Level(c.failOn)) {
@@ -163,6 +175,7 @@ func (c *lintCommand) outcome(report lintReport, source string) error {
 	return nil
 }
 
+// summary counts the findings by level, without levels that have none.
 func (r lintReport) summary() string {
 	var parts []string
 	for _, level := range []lint.Level{lint.Error, lint.Warning, lint.Info} {
@@ -185,10 +198,13 @@ func (r lintReport) summary() string {
 // alikePerRule limits how many findings of one rule are printed.
 const alikePerRule = 20
 
+// printLint prints the findings. A rule that is broken by many objects is cut off, because the same
+// remedy helps all of them.
 func printLint(out io.Writer, styles terminal.Styles, report lintReport) {
 	severity := map[lint.Level]string{
 		lint.Error: styles.Bad("error") + ":", lint.Warning: styles.Busy("warning") + ":", lint.Info: styles.Faint("info") + ":",
 	}
+
 	seen := map[string]int{}
 	for _, f := range report.Findings {
 		if seen[f.Rule]++; seen[f.Rule] > alikePerRule {

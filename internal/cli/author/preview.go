@@ -30,6 +30,7 @@ type previewFlags struct {
 	override, rewrite func(string) string
 }
 
+// add adds the flags to a command.
 func (p *previewFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", "", "show it as a Package in this `namespace`")
 	cmd.Flags().BoolVar(&p.cluster, "cluster", false, "show it as a ClusterPackage")
@@ -55,6 +56,7 @@ func (p *previewFlags) check() error {
 func (p *previewFlags) load(
 	ctx context.Context, streams genericiooptions.IOStreams, source string, files loader.Files,
 ) (*loader.Package, manifestsv1alpha1.TemplateContextPackage, error) {
+	// Without a scope from the user, the package's own scope decides.
 	if p.cluster || p.namespace != "" {
 		if err := content.CheckScope(source, files, p.component, corev1alpha1.ScopeOf(p.namespace)); err != nil {
 			return nil, manifestsv1alpha1.TemplateContextPackage{}, err
@@ -93,6 +95,7 @@ func completeFrom(names func(loader.Files) []string) cobra.CompletionFunc {
 	}
 }
 
+// testCasesOf returns the names of the test cases of a manifest, for completion.
 func testCasesOf(files loader.Files) []string {
 	result, _ := manifest.Read(files, "")
 	if result == nil {

@@ -20,6 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
+// renderCommand is kubectl package render.
 type renderCommand struct {
 	streams genericiooptions.IOStreams
 	source  content.SourceFlags
@@ -27,6 +28,7 @@ type renderCommand struct {
 	output  output.Flags
 }
 
+// newRender returns the command render.
 func newRender(streams genericiooptions.IOStreams) *cobra.Command {
 	c := renderCommand{streams: streams}
 	c.preview.locked = true
@@ -45,6 +47,7 @@ default configuration. --config replaces the configuration.`,
   kubectl package render ./cert-operator -o json | jq '.items[] | select(.kind == "Deployment") | .spec.replicas'`,
 		Args: command.Takes("SOURCE|IMAGE"),
 	}, c.run, c.output.Check, c.preview.check)
+
 	c.source.Add(cmd)
 	c.preview.add(cmd)
 	c.output.Add(cmd, output.Names)
@@ -52,6 +55,7 @@ default configuration. --config replaces the configuration.`,
 	return cmd
 }
 
+// run renders the package and prints its objects.
 func (c *renderCommand) run(ctx context.Context, source string) error {
 	files, err := c.source.Read(ctx, source)
 	if err != nil {
@@ -61,16 +65,15 @@ func (c *renderCommand) run(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
-
 	objects, err := renderedObjects(pkg)
 	if err != nil {
 		return err
 	}
+
 	list := output.List{Items: make([]any, len(objects))}
 	for i, o := range objects {
 		list.Items[i] = o
 	}
-
 	if c.output.Wanted() {
 		return c.output.Print(c.streams.Out, list)
 	}
@@ -95,15 +98,17 @@ func renderedObjects(pkg *loader.Package) ([]renderedObject, error) {
 			if err := u.UnmarshalJSON(stored.Object.Raw); err != nil {
 				return nil, fmt.Errorf("phase %s: an object cannot be read: %w", phase.Name, err)
 			}
+
 			labels := map[string]string{}
+			// The engine adds the labels at the write, so the templates do not have them.
 			maps.Copy(labels, u.GetLabels())
 			maps.Copy(labels, pkg.Labels)
 			u.SetLabels(labels)
+
 			raw, err := ordered(u.Object)
 			if err != nil {
 				return nil, fmt.Errorf("phase %s: %w", phase.Name, err)
 			}
-
 			out = append(out, renderedObject{raw, phase.Name, i})
 		}
 	}
@@ -119,17 +124,16 @@ func ordered(body map[string]any) (json.RawMessage, error) {
 		Kind       any `json:"kind,omitempty"`
 		Metadata   any `json:"metadata,omitempty"`
 	}{body["apiVersion"], body["kind"], body["metadata"]}
-
 	for _, key := range []string{"apiVersion", "kind", "metadata"} {
 		delete(rest, key)
 	}
-
 	first, errHead := json.Marshal(head)
 	last, err := json.Marshal(rest)
 	if err := errors.Join(errHead, err); err != nil || len(rest) == 0 {
 		return first, err
 	}
 
+	// The two halves are joined, because an object with its fields in this order has no Go type.
 	return slices.Concat(first[:len(first)-1], []byte(","), last[1:]), nil
 }
 

@@ -57,6 +57,7 @@ func scaffold(ctx context.Context, name string, cluster bool) (loader.Files, err
 		if t.Name() == "namespace.yaml.gotmpl" && !cluster {
 			continue
 		}
+
 		var out bytes.Buffer
 		if err := t.Execute(&out, values); err != nil {
 			return nil, err
@@ -68,8 +69,8 @@ func scaffold(ctx context.Context, name string, cluster bool) (loader.Files, err
 	if err != nil {
 		return nil, err
 	}
+
 	maps.Copy(files, fixtures)
 	files[".schemas/"+manifestSchema], err = schemas.Files.ReadFile(manifestSchema)
-
 	return files, err
 }

@@ -18,12 +18,14 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// testCommand is kubectl package test.
 type testCommand struct {
 	streams genericiooptions.IOStreams
 	output  output.Flags
 	options testrunner.Options
 }
 
+// newTest returns the command test.
 func newTest(streams genericiooptions.IOStreams) *cobra.Command {
 	c := testCommand{streams: streams}
 	cmd := command.OnSource(&cobra.Command{
@@ -40,6 +42,7 @@ are problems too, and other kinds are looked up in its schemaLocations; --downlo
   kubectl package test ./cert-operator --update && git diff`,
 		Args: command.Takes("SOURCE"),
 	}, c.run, c.output.Check)
+
 	c.output.Add(cmd)
 	cmd.Flags().BoolVar(&c.options.Update, "update", false, "write the fixtures instead of comparing with them")
 	cmd.Flags().BoolVar(&c.options.IgnoreSchemas, "ignore-schemas", false, "do not check objects against schemas")
@@ -48,6 +51,7 @@ are problems too, and other kinds are looked up in its schemaLocations; --downlo
 	return cmd
 }
 
+// testReport is the output of test as JSON or YAML. Its fields are stable.
 type testReport struct {
 	Passed bool              `json:"passed"`
 	Cases  []testrunner.Case `json:"cases"`
@@ -58,11 +62,13 @@ type testReport struct {
 	Unchecked map[string]int `json:"unchecked"`
 }
 
+// run compares the package with its fixtures, and fails if a case does.
 func (c *testCommand) run(ctx context.Context, source string) error {
 	files, err := content.ReadFolder(source)
 	if err != nil {
 		return err
 	}
+
 	c.options.Folder = source
 	result, err := testrunner.Run(ctx, files, c.options)
 	if err != nil {
@@ -71,17 +77,19 @@ func (c *testCommand) run(ctx context.Context, source string) error {
 
 	found := content.FindingsOf(result.Problems, result.Warnings)
 	report := testReport{Passed: found.Valid, Cases: result.Cases, Problems: found.Problems, Warnings: found.Warnings, Unchecked: result.Unchecked}
+
 	failed := 0
 	for _, tc := range result.Cases {
 		if tc.Outcome == testrunner.Failed || tc.Outcome == testrunner.NoFixtures {
 			failed++
 		}
 	}
-
 	report.Passed = report.Passed && failed == 0
+	// An empty list is part of the stable form.
 	if report.Cases == nil {
 		report.Cases = []testrunner.Case{}
 	}
+
 	if c.output.Wanted() {
 		err = c.output.Print(c.streams.Out, report)
 	} else {
@@ -100,6 +108,7 @@ func (c *testCommand) run(ctx context.Context, source string) error {
 	return nil
 }
 
+// accept is the remedy for failed cases. A case without fixtures has its own.
 func accept(cases []testrunner.Case) string {
 	if !slices.ContainsFunc(cases, func(c testrunner.Case) bool { return c.Outcome == testrunner.Failed }) {
 		return ""
@@ -107,6 +116,7 @@ func accept(cases []testrunner.Case) string {
 	return ": correct the package, or accept the new output with --update"
 }
 
+// print prints problems to standard error, and the cases to standard output.
 func (c *testCommand) print(found content.Findings, report testReport) {
 	content.PrintFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), found)
 	styles := terminal.StylesFor(c.streams.Out)
@@ -123,20 +133,22 @@ func (c *testCommand) print(found content.Findings, report testReport) {
 	}
 }
 
+// printCase prints a test case with its changed files.
 func printCase(out io.Writer, styles terminal.Styles, tc testrunner.Case) {
 	name := tc.Name
 	if tc.Component != "" {
 		name = tc.Component + "/" + name
 	}
+
 	mark := map[testrunner.Outcome]string{
 		testrunner.Passed: styles.Good("✓"), testrunner.Updated: styles.Busy("✎"),
 		testrunner.Failed: styles.Bad("✗"), testrunner.NoFixtures: styles.Bad("✗"),
 	}[tc.Outcome]
+
 	fmt.Fprintf(out, "%s %s  %s\n", mark, terminal.Line(name), tc.Outcome)
 	if tc.Outcome == testrunner.NoFixtures {
 		fmt.Fprintf(out, "    there is no folder %s: write it with --update\n", terminal.Line(tc.Fixtures))
 	}
-
 	for _, file := range tc.Files {
 		fmt.Fprintf(out, "    %s: %s\n", terminal.Line(file.Path), file.Change)
 		if tc.Outcome != testrunner.Failed {
@@ -148,7 +160,9 @@ func printCase(out io.Writer, styles terminal.Styles, tc testrunner.Case) {
 	}
 }
 
+// diffLine colours a line of a unified diff.
 func diffLine(styles terminal.Styles, line string) string {
+	// The line has rendered values, so control characters are escaped.
 	text := terminal.Text(line)
 	switch {
 	case strings.HasPrefix(line, "+"):

@@ -22,11 +22,13 @@ import (
 // registryHostVariable names a registry that replaces the registries of images.
 const registryHostVariable = "PKO_REPOSITORY_HOST"
 
+// updateCommand is kubectl package update.
 type updateCommand struct {
 	streams  genericiooptions.IOStreams
 	registry content.RegistryFlags
 }
 
+// newUpdate returns the command update.
 func newUpdate(streams genericiooptions.IOStreams) *cobra.Command {
 	c := updateCommand{streams: streams}
 	cmd := command.OnSource(&cobra.Command{
@@ -43,16 +45,19 @@ If PKO_REPOSITORY_HOST is set, images are looked up at that registry; the lock f
 the manifest.`,
 		Args: command.Takes("SOURCE"),
 	}, c.run)
+
 	c.registry.Add(cmd)
 
 	return cmd
 }
 
+// run computes all lock files before it writes the first one.
 func (c *updateCommand) run(ctx context.Context, source string) error {
 	files, err := content.ReadFolder(source)
 	if err != nil {
 		return err
 	}
+
 	locks, err := lockfile.Compute(ctx, files, lockfile.Options{Resolve: c.resolve, Repository: c.repository})
 	if err != nil {
 		return content.Reported(c.streams, err, "%s in "+source+": nothing was written")
@@ -73,11 +78,13 @@ func (c *updateCommand) run(ctx context.Context, source string) error {
 		fmt.Fprintln(c.streams.Out, "Package is already up-to-date")
 		return nil
 	}
+
 	fmt.Fprintln(c.streams.Out, "Package updated successfully!")
 
 	return nil
 }
 
+// resolve returns the digest of an image, at the replaced registry if there is one.
 func (c *updateCommand) resolve(ctx context.Context, ref string) (string, error) {
 	ref, err := elsewhere(ref)
 	if err != nil {
@@ -86,6 +93,8 @@ func (c *updateCommand) resolve(ctx context.Context, ref string) (string, error)
 	return c.registry.Resolve(ctx, ref)
 }
 
+// elsewhere replaces the registry of an image by the one that the environment names. It keeps
+// Package Operator's variable, so that its scripts work.
 func elsewhere(ref string) (string, error) {
 	host := os.Getenv(registryHostVariable)
 	if host == "" {
@@ -98,10 +107,10 @@ func elsewhere(ref string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%q is not a valid image reference: write it as host/path:tag or host/path@sha256:…", ref)
 	}
-
 	return host + strings.TrimPrefix(parsed.Name(), parsed.Context().RegistryStr()), nil
 }
 
+// repository reads an entry of spec.repositories: a local file, or an image with lists of versions.
 func (c *updateCommand) repository(ctx context.Context, source manifestsv1alpha1.PackageManifestRepository) (*repository.Index, error) {
 	if source.File != "" {
 		return repositories.Read(source.File)
@@ -110,6 +119,7 @@ func (c *updateCommand) repository(ctx context.Context, source manifestsv1alpha1
 	if err != nil {
 		return nil, err
 	}
+
 	image, err := c.registry.PullFrom(ctx, repository.Folder, ref, nil)
 	if err != nil {
 		return nil, err

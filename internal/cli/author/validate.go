@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
+// validateCommand is kubectl package validate.
 type validateCommand struct {
 	streams genericiooptions.IOStreams
 	source  content.SourceFlags
@@ -22,6 +23,7 @@ type validateCommand struct {
 	output  output.Flags
 }
 
+// newValidate returns the command validate.
 func newValidate(streams genericiooptions.IOStreams) *cobra.Command {
 	c := validateCommand{streams: streams}
 	cmd := command.OnSource(&cobra.Command{
@@ -41,6 +43,7 @@ Exits with 1 if there are problems.`,
   kubectl package validate registry.example.com/cert-operator:v1.2.0 -o json`,
 		Args: command.Takes("SOURCE|IMAGE"),
 	}, c.run, c.output.Check)
+
 	c.source.Add(cmd)
 	c.check.add(cmd)
 	c.output.Add(cmd)
@@ -48,6 +51,8 @@ Exits with 1 if there are problems.`,
 	return cmd
 }
 
+// run reports every problem of a package. The text of the error for an unreadable image is Package
+// Operator's.
 func (c *validateCommand) run(ctx context.Context, source string) error {
 	files, err := c.source.Read(ctx, source)
 	if err != nil && c.source.Folder(source) == "" && !content.BareName(source) {
@@ -61,6 +66,7 @@ func (c *validateCommand) run(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
+
 	if c.output.Wanted() {
 		err = c.output.Print(c.streams.Out, found)
 	} else {
@@ -69,7 +75,6 @@ func (c *validateCommand) run(ctx context.Context, source string) error {
 			fmt.Fprintln(c.streams.Out, "Package validated successfully!")
 		}
 	}
-
 	if err == nil && !found.Valid {
 		err = fmt.Errorf("%s in %s", content.Problems(len(found.Problems)), source)
 	}
@@ -84,6 +89,7 @@ func (c *checkFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.ignoreSchemas, "ignore-schemas", false, "do not check objects against schemas; for fields of later versions of Kubernetes")
 }
 
+// validate checks a package. folder has its fixtures; empty for an image.
 func (c *checkFlags) validate(ctx context.Context, folder string, files loader.Files) (content.Findings, error) {
 	return testrunner.Validate(ctx, files, testrunner.Options{Folder: folder, IgnoreSchemas: c.ignoreSchemas})
 }

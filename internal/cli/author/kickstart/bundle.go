@@ -38,6 +38,7 @@ type Bundle struct {
 	accounts map[string]bool
 }
 
+// csvKind is the kind of the object that describes an operator in a bundle.
 const csvKind = "ClusterServiceVersion"
 
 // ReadBundle turns a bundle into objects: its own, and the Deployments, ServiceAccounts and RBAC
@@ -48,21 +49,23 @@ func ReadBundle(manifests, metadata loader.Files, namespace string) (*Bundle, er
 	if err := b.metadata(metadata); err != nil {
 		return nil, err
 	}
+
 	found := false
 	for _, p := range manifests.Paths() {
 		if !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(p)) {
 			continue
 		}
+
 		in := Input{Name: BundleManifests + "/" + p, Data: manifests[p]}
 		csv, err := csvOf(in)
 		if err == nil && csv != nil {
 			if found {
+				// Two of them would be two operators, each with names and roles of its own.
 				return nil, errors.New("the bundle has two objects of the kind " + csvKind + " instead of one")
 			}
 			found = true
 			in.Data, err = b.install(csv)
 		}
-
 		if err != nil {
 			return nil, err
 		}
@@ -78,7 +81,9 @@ func ReadBundle(manifests, metadata loader.Files, namespace string) (*Bundle, er
 // metadata reads the name of the package.
 func (b *Bundle) metadata(files loader.Files) error {
 	const prefix = "operators.operatorframework.io.bundle."
+
 	var problems violation.Violations
+	// The file must exist under one of the two names. A missing one has no documents.
 	for _, p := range []string{"annotations.yaml", "annotations.yml"} {
 		problems = append(problems, document.Each(BundleMetadata+"/"+p, files[p], func(d *document.Document) {
 			b.Name = cmp.Or(b.Name, fields.Text(d.Value, "annotations", prefix+"package.v1"))
@@ -112,6 +117,7 @@ func csvOf(in Input) (map[string]any, error) {
 	})
 
 	if csv != nil && documents > 1 {
+		// The file is replaced as a whole by the objects that its ClusterServiceVersion describes.
 		return nil, fmt.Errorf("%s has other objects in addition to its %s", in.Name, csvKind)
 	}
 	return csv, problems.Err()
@@ -124,9 +130,11 @@ func (b *Bundle) install(csv map[string]any) ([]byte, error) {
 	if strategy := fields.Text(csv, "spec", "install", "strategy"); strategy != "deployment" {
 		return nil, fmt.Errorf("the %s has the install strategy %q: only deployment can be turned into objects", csvKind, strategy)
 	}
+
 	b.rights(fields.List(spec, "clusterPermissions"), "ClusterRole")
 	b.rights(fields.List(spec, "permissions"), "Role")
 	target := b.target(csv)
+
 	for _, item := range fields.List(spec, "deployments") {
 		if err := b.deployment(item, target); err != nil {
 			return nil, err
@@ -134,6 +142,7 @@ func (b *Bundle) install(csv map[string]any) ([]byte, error) {
 	}
 
 	for field, what := range map[string]string{"webhookdefinitions": "webhooks", "apiservicedefinitions": "API services"} {
+		// Webhooks are a list, but API services are below owned.
 		definitions := fields.List(csv, "spec", field)
 		if owned, ok := fields.Get(csv, "spec", field, "owned").([]any); ok {
 			definitions = owned
@@ -167,13 +176,16 @@ func (b *Bundle) add(apiVersion, kind string, meta, rest map[string]any) {
 // rights adds ServiceAccounts with roles and bindings.
 func (b *Bundle) rights(permissions []any, kind string) {
 	const group = "rbac.authorization.k8s.io"
+
 	for i, item := range permissions {
 		account := cmp.Or(fields.Text(item, "serviceAccountName"), "default")
 		b.account(account)
 		name := fmt.Sprintf("%s-%s", b.Name, account)
+		// Each account can have several entries, so later names are numbered.
 		if i > 0 {
 			name = fmt.Sprintf("%s-%d", name, i+1)
 		}
+
 		meta := map[string]any{"name": name}
 		if kind == "Role" {
 			meta["namespace"] = b.Namespace
@@ -195,6 +207,7 @@ func (b *Bundle) account(name string) {
 	}
 }
 
+// deployment adds a Deployment, and its account if the bundle grants it no rights.
 func (b *Bundle) deployment(item any, target string) error {
 	spec := fields.Map(item, "spec")
 	if spec == nil {
@@ -204,6 +217,7 @@ func (b *Bundle) deployment(item any, target string) error {
 		b.account(account)
 	}
 
+	// OLM sets this annotation on the pods, and operators read it through the downward API.
 	child(spec, "template", "metadata", "annotations")["olm.targetNamespaces"] = target
 	meta := map[string]any{"name": fields.Text(item, "name"), "namespace": b.Namespace}
 	if labels := fields.Map(item, "label"); labels != nil {

@@ -53,12 +53,14 @@ func (o *object) readHelm(m *maker) {
 	if chart := fields.Text(o.value, "metadata", "labels", chartLabel); chart != "" {
 		m.charts[chart] = true
 	}
+
 	o.dropMeta("annotations", func(key string, _ any) bool {
 		return strings.HasPrefix(key, "helm.sh/") || strings.HasPrefix(key, "meta.helm.sh/")
 	})
 	o.dropMeta("labels", func(key string, value any) bool { return key == managedByLabel && value == "Helm" })
 }
 
+// at reports whether the hook runs at one of the events.
 func (h *hook) at(events ...string) bool {
 	return slices.ContainsFunc(events, func(e string) bool { return slices.Contains(h.events, e) })
 }
@@ -109,11 +111,11 @@ func (m *maker) hookPhases(all []*object) {
 		if n == 0 {
 			continue // it runs nothing, so it is an ordinary object
 		}
-
 		o.phase = phasePostInstall
 		if before {
 			o.phase = phasePreInstall
 		}
+
 		if n > 1 {
 			// Data precedes the first hook that runs at its weight or later.
 			i, _ := slices.BinarySearch(weights[before], o.hook.weight)

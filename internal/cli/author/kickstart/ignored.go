@@ -24,6 +24,7 @@ func (m *maker) ignoredFields(all []*object) {
 		if pods, _ := fields.PodSpec(o.value); pods == nil {
 			continue
 		}
+		// The first writer suffices for the note.
 		for _, target := range gates.Written(all, o) {
 			if writers[target] == nil {
 				writers[target] = o
@@ -77,6 +78,8 @@ func (o *object) filledIn(written bool) []string {
 	has("spec", "caBundle")
 	has("spec", "conversion", "webhook", "clientConfig", "caBundle")
 	for i, w := range fields.Maps(o.value, "webhooks") {
+		// A server that changes the failurePolicy of its webhook also writes its certificate
+		// authority.
 		opens := written && fields.Text(w, "failurePolicy") == "Ignore"
 		if opens || fields.Get(w, "clientConfig", "caBundle") != nil {
 			pointers = append(pointers, fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i))

@@ -58,12 +58,13 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	m := maker{opts: opts, notes: notes, charts: map[string]bool{}, defined: definitions(all)}
 	all = m.helm(all)
+
 	if all, err = m.scope(all); err != nil {
 		return nil, err
 	}
-
 	m.autoscaled(all)
 	m.annotations(all)
 	phases := m.phases(all)
@@ -73,15 +74,16 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 	// Parameters come last, because the steps above compare names and namespaces, which become
 	// expressions here.
 	m.parametrize(all)
+
 	files := loader.Files{}
 	if err := m.write(files, all); err != nil {
 		return nil, err
 	}
-
 	probes, unknown := m.probesOf(all)
 	if files[manifestFile], err = m.manifest(phases, probes); err != nil {
 		return nil, err
 	}
+
 	lock, err := ProvisionalLock(files[manifestFile])
 	if err != nil {
 		return nil, err
@@ -106,6 +108,7 @@ type maker struct {
 	notes        []string
 }
 
+// note adds a note once.
 func (m *maker) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if !slices.Contains(m.notes, text) {
@@ -119,12 +122,14 @@ func (m *maker) autoscaled(all []*object) {
 		if scaler.gvk.Kind != "HorizontalPodAutoscaler" {
 			continue
 		}
+
 		target := fields.Map(scaler.value, "spec", "scaleTargetRef")
 		for _, o := range all {
 			spec := fields.Map(o.value, "spec")
 			if o.gvk.Kind != target["kind"] || o.name() != target["name"] || o.namespace() != scaler.namespace() || spec["replicas"] == nil {
 				continue
 			}
+
 			delete(spec, "replicas")
 			m.note("%s is scaled by %s, so its replicas were left out", o, scaler)
 		}
@@ -138,6 +143,7 @@ func (m *maker) annotations(all []*object) {
 		switch {
 		case o.is("batch", "Job") && m.opts.RecreateJobs:
 			o.annotate(corev1alpha1.OnImmutableAnnotation, corev1alpha1.OnImmutableRecreate)
+		// Only definitions take resources of others with them.
 		case !o.is("apiextensions.k8s.io", "CustomResourceDefinition"):
 		case m.opts.KeepCRDs:
 			o.annotate(corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep)

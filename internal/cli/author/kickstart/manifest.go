@@ -32,6 +32,7 @@ func (m *maker) manifest(phases []string, probes []any) ([]byte, error) {
 
 	name := m.opts.Name
 	spec := map[string]any{
+		// Each field that is empty is left out, so that the manifest stays short.
 		"display": map[string]any{
 			"name": name, "shortDescription": "Describe the package in one line.", "maintainers": []any{map[string]any{"name": name + " maintainers"}},
 		},
@@ -43,7 +44,6 @@ func (m *maker) manifest(phases []string, probes []any) ([]byte, error) {
 	} else {
 		m.note("the input has no version for the package: set one with --version, or as spec.version of the manifest")
 	}
-
 	if len(probes) > 0 {
 		spec["availabilityProbes"] = probes
 	}
@@ -69,6 +69,8 @@ func (m *maker) manifest(phases []string, probes []any) ([]byte, error) {
 	return data, err
 }
 
+// chartVersion matches the version at the end of the label helm.sh/chart, such as
+// cert-manager-v1.15.0.
 var chartVersion = regexp.MustCompile(`-v?(\d+\.\d+\.\d+.*)$`)
 
 // version returns the version of the options, or the charts' if all objects name the same one.
@@ -76,6 +78,7 @@ func (m *maker) version() string {
 	if m.opts.Version != "" {
 		return m.opts.Version
 	}
+
 	found := map[string]bool{}
 	for chart := range m.charts {
 		match := chartVersion.FindStringSubmatch(chart)
@@ -88,6 +91,7 @@ func (m *maker) version() string {
 	if len(found) != 1 {
 		return ""
 	}
+
 	version := slices.Collect(maps.Keys(found))[0]
 	// A label cannot have a plus sign. Charts write _ instead.
 	if _, err := semver.StrictNewVersion(version); err != nil {

@@ -21,6 +21,7 @@ type definition struct {
 	conditions []string
 }
 
+// definitions returns the definitions of the input by the kinds that they define.
 func definitions(all []*object) map[schema.GroupKind]*definition {
 	out := map[schema.GroupKind]*definition{}
 	for _, o := range all {
@@ -44,6 +45,7 @@ func (m *maker) namespaced(o *object) (namespaced, guessed bool) {
 	}
 
 	switch {
+	// The object's own namespace is better evidence than its kind's name.
 	case o.namespace() != "":
 		return true, false
 	case presets.ClusterScoped(kind), strings.HasPrefix(kind.Kind, "Cluster"):
@@ -69,21 +71,24 @@ func (m *maker) scope(all []*object) ([]*object, error) {
 		}
 	}
 
+	// Objects that name no namespace fit into any. A single cluster-scoped one does not fit into a
+	// Package.
 	anywhere := bare > 0 && others == 0 && len(used) == 0 && m.opts.Namespace == ""
 	if m.opts.Scope == corev1alpha1.ScopeNamespaced || m.opts.Scope == "" && anywhere {
 		m.packageScope = corev1alpha1.ScopeNamespaced
 		return m.inAnyNamespace(all, slices.Sorted(maps.Keys(used)))
 	}
+
 	m.packageScope = corev1alpha1.ScopeCluster
 	namespace := m.opts.Namespace
 	if namespace == "" && bare > 0 {
 		namespace = m.opts.Name
+		// Charts often name their namespace only in bindings.
 		if named := referred(all, used); len(named) == 1 {
 			namespace = named[0]
 		}
 		m.note("objects without a namespace (%d) were put into %s; choose another one with --namespace", bare, namespace)
 	}
-
 	m.place(all, namespace, used)
 	return append(m.missing(all, used), all...), nil
 }
@@ -100,6 +105,7 @@ func (m *maker) inAnyNamespace(all []*object, used []string) ([]*object, error) 
 	for _, o := range all {
 		namespaced, _ := m.namespaced(o)
 		switch {
+		// The Package's own namespace exists already.
 		case !namespaced && len(used) == 1 && o.is("", "Namespace") && o.name() == used[0]:
 			m.note("%s was left out: it is the Package's own namespace", o)
 			continue
@@ -113,14 +119,15 @@ func (m *maker) inAnyNamespace(all []*object, used []string) ([]*object, error) 
 
 		kept = append(kept, o)
 	}
-
 	if err := wrong.Err(); err != nil {
 		return nil, err
 	}
 	if len(used) == 1 {
 		m.note("objects in %s were moved to the namespace of the Package", used[0])
 	}
+
 	subjects(kept, func(*object) bool { return true }, func(subject map[string]any) {
+		// Bindings have to name the namespace, which is known only at the installation.
 		subject["namespace"] = expression(".package.metadata.namespace")
 	})
 
@@ -132,6 +139,7 @@ func (m *maker) place(all []*object, namespace string, used map[string]bool) {
 	guesses := map[string]bool{}
 	for _, o := range all {
 		namespaced, guessed := m.namespaced(o)
+
 		meta := child(o.value, "metadata")
 		switch {
 		case !namespaced:
@@ -160,7 +168,6 @@ func referred(all []*object, used map[string]bool) []string {
 			named[ns] = true
 		}
 	})
-
 	maps.DeleteFunc(named, func(ns string, _ bool) bool { return isSystemNamespace(ns) })
 	return slices.Sorted(maps.Keys(named))
 }
@@ -213,7 +220,7 @@ func (m *maker) missing(all []*object, used map[string]bool) []*object {
 			gvk:   schema.GroupVersionKind{Version: "v1", Kind: "Namespace"},
 			value: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}},
 		})
-
+		// A deleted Namespace would delete the objects of other packages in it.
 		out[len(out)-1].annotate(corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep)
 		m.note("the Namespace %s was added, because objects are in it; it stays when the package is deleted", name)
 	}

@@ -32,8 +32,10 @@ type object struct {
 // expression is a template expression in place of a value.
 type expression string
 
+// name returns the object's name; empty if it has none.
 func (o *object) name() string { return fields.Text(o.value, "metadata", "name") }
 
+// namespace returns the object's namespace in the input, before an expression replaces it.
 func (o *object) namespace() string { return fields.Text(o.value, "metadata", "namespace") }
 
 // Content implements gates.Object.
@@ -42,6 +44,7 @@ func (o *object) Content() map[string]any { return o.value }
 // Home implements gates.Object.
 func (o *object) Home() string { return o.namespace() }
 
+// kind returns the object's group and kind.
 func (o *object) kind() schema.GroupKind { return o.gvk.GroupKind() }
 
 // identity is unique in a package.
@@ -73,6 +76,8 @@ func child(v map[string]any, path ...string) map[string]any {
 	return v
 }
 
+// annotation returns an annotation, and whether it exists. A value that is not a text is formatted,
+// as the input can have numbers.
 func (o *object) annotation(key string) (string, bool) {
 	value, ok := fields.Map(o.value, "metadata", "annotations")[key]
 	if s, isText := value.(string); isText || !ok {
@@ -81,6 +86,7 @@ func (o *object) annotation(key string) (string, bool) {
 	return fmt.Sprint(value), true
 }
 
+// annotate sets an annotation.
 func (o *object) annotate(key, value string) { child(o.value, "metadata", "annotations")[key] = value }
 
 // dropMeta removes labels or annotations, and the map if it becomes empty.
@@ -141,6 +147,7 @@ func (o *object) clean() {
 		delete(meta, key)
 	}
 
+	// An empty namespace is a value in YAML, but means none.
 	if o.namespace() == "" {
 		delete(meta, "namespace")
 	}
@@ -179,8 +186,10 @@ func (o *object) cleanKind() {
 		if len(spec) == 0 {
 			delete(o.value, "spec")
 		}
+		// The API server sets this label on every Namespace.
 		o.dropMeta("labels", func(key string, _ any) bool { return key == "kubernetes.io/metadata.name" })
 	case schema.GroupKind{Kind: "Service"}:
+		// None is the choice of a headless Service. Any other address belongs to the cluster.
 		if spec["clusterIP"] != "None" {
 			delete(spec, "clusterIP")
 			delete(spec, "clusterIPs")
@@ -191,6 +200,7 @@ func (o *object) cleanKind() {
 			delete(spec, "volumeName")
 		}
 	case schema.GroupKind{Kind: "Pod"}:
+		// The scheduler chose the node.
 		delete(spec, "nodeName")
 	case schema.GroupKind{Group: "batch", Kind: "Job"}:
 		o.cleanJob(spec)

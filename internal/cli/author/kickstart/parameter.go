@@ -49,6 +49,7 @@ func ParseParameters(names []string) (out []Parameter, err error) {
 	return out, nil
 }
 
+// wants reports whether the option for a parameter is set.
 func (m *maker) wants(p Parameter) bool { return slices.Contains(m.opts.Parameters, p) }
 
 // configuration is the schema of the package's configuration.
@@ -99,6 +100,8 @@ func (c *configuration) key(at, name string, properties map[string]any) string {
 	return key
 }
 
+// identifierPattern matches the names that a template can use after a dot. separators match the
+// characters to remove from other names, with the letter to capitalize.
 var (
 	identifierPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	separators        = regexp.MustCompile(`[^A-Za-z0-9]+[a-z]?`)
@@ -169,6 +172,8 @@ func (m *maker) workload(o *object) {
 	fields.Containers(o.value, func(_, list string, c map[string]any) { m.container(c, plural, o.name(), list, fields.Text(c, "name")) })
 }
 
+// container turns fields of a container into parameters. names lead to its place in the
+// configuration.
 func (m *maker) container(c map[string]any, names ...string) {
 	if m.wants(Resources) {
 		c["resources"] = m.config.set("Requests and limits of the container.", map[string]any{
@@ -177,6 +182,7 @@ func (m *maker) container(c map[string]any, names ...string) {
 	}
 
 	if m.wants(Env) {
+		// A variable with valueFrom has no value to configure.
 		for _, e := range fields.Maps(c, "env") {
 			if value, ok := e["value"].(string); ok {
 				e["value"] = m.config.set("An environment variable of the container.", map[string]any{"type": "string", "default": value},
@@ -250,6 +256,7 @@ func (m *maker) namespaces(all []*object) {
 	}
 }
 
+// namespaceName returns the name of a Namespace; empty for another object.
 func namespaceName(o *object) string {
 	if o.is("", "Namespace") {
 		return o.name()
@@ -272,6 +279,7 @@ func (m *maker) secrets(all []*object) {
 		if !o.is("", "Secret") {
 			continue
 		}
+		// Both fields hold values. The API server merges stringData into data.
 		for _, field := range []string{"data", "stringData"} {
 			values := fields.Map(o.value, field)
 			for _, key := range fields.Keys(values) {
@@ -292,6 +300,7 @@ func (m *maker) secrets(all []*object) {
 func (m *maker) secretValue(o *object, field, key, value string) expression {
 	encode := expression("")
 	if field == "data" {
+		// A value that is not text stays in base64, because a configuration is JSON.
 		if plain, err := base64.StdEncoding.DecodeString(value); err == nil && utf8.Valid(plain) {
 			value, encode = string(plain), " | b64enc"
 		}

@@ -53,6 +53,7 @@ func (m *maker) phases(all []*object) []string {
 
 // comparePhases orders phases. The phases of hooks are numbered.
 func comparePhases(a, b string) int {
+	// A hook's phase has a number as its suffix, and sorts like the phase without it.
 	index := func(phase string) int {
 		if i := presets.PhaseIndex(phase); i >= 0 {
 			return i
@@ -69,6 +70,7 @@ func comparePhases(a, b string) int {
 func (m *maker) alignPhases(all []*object) {
 	needs := gates.Needs(all)
 	later := map[*object]bool{}
+	// A move can break the order of another pair, so the pairs are compared until no object moves.
 	for changed := true; changed; {
 		changed = false
 		for _, n := range needs {

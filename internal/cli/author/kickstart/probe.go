@@ -69,6 +69,7 @@ var readyColumn = regexp.MustCompile(`^\s*\.status\.conditions\[\?\(\s*@\.type\s
 // columns returns the conditions that every served version of a definition shows.
 func columns(o *object) []string {
 	var common map[string]bool
+	// Clients do not see objects in a version that is not served.
 	for _, version := range fields.List(o.value, "spec", "versions") {
 		if !fields.Bool(version, "served") {
 			continue

@@ -47,6 +47,7 @@ func read(inputs []Input) (all []*object, notes []string, err error) {
 	return r.objects, r.notes, r.problems.Err()
 }
 
+// reader collects the objects of all inputs.
 type reader struct {
 	inputs   []Input
 	notes    []string
@@ -55,6 +56,7 @@ type reader struct {
 	problems violation.Violations
 }
 
+// fail records a problem. The limit keeps a hostile input from filling memory with problems.
 func (r *reader) fail(at violation.Violation, remedy, format string, args ...any) {
 	if len(r.problems) <= limits.Violations {
 		r.problems = append(r.problems, at.Because(remedy, format, args...))
@@ -78,6 +80,7 @@ func (r *reader) value(at violation.Violation, v any, depth int) {
 	case apiVersion == "" || kind == "" || err != nil:
 		r.fail(at, "Leave the file out, or set both.", "apiVersion %q and kind %q are not a valid kind", apiVersion, kind)
 	case isList && depth > 0:
+		// The depth of the recursion must not grow with the input.
 		r.fail(at, "", "a list within a list")
 	case isList:
 		for _, item := range items {
@@ -88,6 +91,7 @@ func (r *reader) value(at violation.Violation, v any, depth int) {
 	}
 }
 
+// object adds an object, unless it has no name or is a duplicate.
 func (r *reader) object(o *object) {
 	at := o.at
 	at.Object = fields.Text(o.value, "apiVersion") + " " + o.gvk.Kind
@@ -95,6 +99,7 @@ func (r *reader) object(o *object) {
 		r.fail(at, "Give it a metadata.name: a name that the API server generates cannot be found again.", "the object has no name")
 		return
 	}
+	// The namespace is part of the identity, so an empty one is removed before.
 	o.clean()
 	key := o.identity()
 	if other := r.seen[key]; other != nil {

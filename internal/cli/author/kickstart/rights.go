@@ -57,8 +57,10 @@ func patchers(jobs []*object) []*object {
 	return out
 }
 
+// patchWords are the words that tell a Job that patches from one that creates.
 var patchWords = []string{"patch", "patches", "inject", "update", "webhook", "webhooks", "crd", "crds"}
 
+// saysPatch reports whether a text has one of the words, as a whole word.
 func saysPatch(text string) bool {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) })
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(patchWords, w) })

@@ -19,6 +19,7 @@ import (
 // write creates a file for every object: <phase>/<name>.<kind>.yaml.
 func (m *maker) write(files loader.Files, all []*object) error {
 	for _, o := range all {
+		// The phase is an annotation in the file, so that the author can change it.
 		o.annotate(corev1alpha1.PhaseAnnotation, o.phase)
 		data, templated, err := encode(o.value, first)
 		if err != nil {
@@ -56,10 +57,12 @@ func taken(files loader.Files, p string) bool {
 	return static || template
 }
 
+// unsafeInNames matches the characters that are replaced in names of files.
 var unsafeInNames = regexp.MustCompile(`[^a-z0-9.-]`)
 
 // fileName returns a name without characters that some file systems refuse.
 func fileName(name string) string {
+	// Most file systems allow 255 bytes, with the ending and a number.
 	const longest = 150
 	name = unsafeInNames.ReplaceAllString(strings.ToLower(name), "-")
 	return strings.Trim(name[:min(len(name), longest)], "-.")
@@ -95,6 +98,7 @@ func encode(v any, order []string) (data []byte, templated bool, err error) {
 		return out, false, err
 	}
 
+	// Braces of the input are text, and a template would evaluate them.
 	return []byte(strings.NewReplacer(append(expressions, "{{", `{{ "{{" }}`)...).Replace(string(out))), true, nil
 }
 
@@ -118,6 +122,7 @@ var first = []string{"apiVersion", "group", "kind", "metadata", "rule", "name", 
 // by name. Keys that are data are sorted by name.
 func sortKeys(n *yaml.Node, parent string, order []string) {
 	if n.Kind == yaml.MappingNode {
+		// In these maps, the keys are names and not fields.
 		data := slices.Contains([]string{"labels", "annotations", "properties", "data"}, parent)
 		rank := func(key string) int {
 			i := slices.Index(order, key)

@@ -40,6 +40,7 @@ func (o *object) Home() string { return o.home }
 // is reports whether the object is of one of some kinds.
 func (o *object) is(kinds ...schema.GroupKind) bool { return slices.Contains(kinds, o.kind) }
 
+// annotated reports whether an annotation has a value.
 func (o *object) annotated(key, value string) bool { return o.GetAnnotations()[key] == value }
 
 // oneCase is a package as it would be installed in one case.
@@ -63,6 +64,7 @@ type oneCase struct {
 	gates []gates.Need[*object]
 }
 
+// newCase decodes the objects of a rendered case.
 func newCase(session *schemacheck.Session, files loader.Files, of loader.Case) (*oneCase, error) {
 	phases, err := schemacheck.Decode(of.Package)
 	if err != nil {
@@ -76,6 +78,7 @@ func newCase(session *schemacheck.Session, files loader.Files, of loader.Case) (
 	var all []*unstructured.Unstructured
 	for i, phase := range phases {
 		for j, u := range phase {
+			// The loader has moved the annotation into the phase.
 			o := &object{
 				Unstructured: u, kind: u.GroupVersionKind().GroupKind(), phase: i, phaseName: of.Package.Phases[i].Name, source: of.Package.Sources[i][j],
 				collision: of.Package.Phases[i].Objects[j].CollisionProtection,
@@ -138,6 +141,7 @@ func (c *oneCase) backends(service *object, kinds ...schema.GroupKind) []*object
 	if len(selector) == 0 {
 		return nil
 	}
+	// A Pod has the labels itself, and other kinds have them in their template.
 	return slices.DeleteFunc(c.of(kinds...), func(o *object) bool {
 		pods := o.GetLabels()
 		if !o.is(podKind) {
@@ -147,6 +151,7 @@ func (c *oneCase) backends(service *object, kinds ...schema.GroupKind) []*object
 	})
 }
 
+// The kinds that rules are about.
 var (
 	serviceKind   = schema.GroupKind{Kind: "Service"}
 	namespaceKind = schema.GroupKind{Kind: "Namespace"}

@@ -72,13 +72,17 @@ func (c *oneCase) configured(image string) bool {
 	return err == nil && bytes.Contains(values, strconv.AppendQuote(nil, image))
 }
 
+// pinned reports whether an image has a digest, or is the placeholder for one.
 func pinned(image string) bool { return strings.Contains(image, "@") || image == loader.StaticImage }
 
+// hasLatestTag reports whether a reference has the tag latest or none. A colon before the last
+// slash belongs to the port.
 func hasLatestTag(image string) bool {
 	_, tag, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
 	return tag == "" || tag == "latest"
 }
 
+// serviceWithoutBackend reports Services whose selector matches no pods of the package.
 func serviceWithoutBackend(c *oneCase, r reporter) {
 	for _, o := range c.of(serviceKind) {
 		selects := len(fields.Map(o.Object, "spec", "selector")) > 0
@@ -97,6 +101,7 @@ func (c *oneCase) makesPods() bool {
 	})
 }
 
+// secretInImage reports plain files with values of Secrets, one finding for each field.
 func secretInImage(c *oneCase, r reporter) {
 	for _, o := range c.of(secretKind) {
 		if strings.HasSuffix(o.source.Path, ".gotmpl") {
@@ -113,6 +118,7 @@ func secretInImage(c *oneCase, r reporter) {
 	}
 }
 
+// allPowers reports roles without limits, and bindings of cluster-admin.
 func allPowers(c *oneCase, r reporter) {
 	for _, o := range c.of(roleKind, clusterRoleKind) {
 		for i, rule := range fields.Maps(o.Object, "rules") {

@@ -30,12 +30,14 @@ func undeclaredAPI(c *oneCase, r reporter) {
 		if builtIn || declared || openShift && strings.HasSuffix(o.kind.Group, ".openshift.io") || slices.Contains(known, api) {
 			continue
 		}
+
 		known = append(known, api)
 		r.at(o, "", fmt.Sprintf("Add {name: …, api: {apiVersion: %s, kind: %s}} to spec.dependencies.", api.APIVersion, api.Kind),
 			"neither Kubernetes nor the package provides %s %s, and no dependency names it", api.APIVersion, api.Kind)
 	}
 }
 
+// unboundedDependency reports dependencies without a version range.
 func unboundedDependency(c *oneCase, r reporter) {
 	for i, d := range c.manifest.Spec.Dependencies {
 		if d.Package != nil && d.Package.Version == "" {

@@ -59,6 +59,7 @@ type reporter struct {
 	findings *[]Finding
 }
 
+// newReporter returns a reporter for a rule. A finding without another place is in the manifest.
 func newReporter(rule Rule, c *oneCase, findings *[]Finding) reporter {
 	base := Finding{Rule: rule.Name, Level: rule.Level, Component: c.Component, Path: "manifest.yaml"}
 	if _, ok := c.files["manifest.yml"]; ok {
@@ -85,6 +86,7 @@ func unique(findings []Finding) []Finding {
 	slices.SortStableFunc(findings, Finding.compare)
 	seen := map[Finding]bool{}
 	return slices.DeleteFunc(findings, func(f Finding) bool {
+		// The remaining fields identify a finding.
 		f.Line, f.Object, f.Remedy = 0, "", ""
 		if f.Document != 0 {
 			f.Details = ""

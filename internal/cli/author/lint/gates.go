@@ -17,6 +17,7 @@ func (c *oneCase) needs() []gates.Need[*object] {
 	return c.gates
 }
 
+// phaseNeverComplete reports phases whose probe waits for an object of a later phase.
 func phaseNeverComplete(c *oneCase, r reporter) {
 	for _, n := range c.needs() {
 		if n.On.phase > n.Of.phase && c.probed(n.Of) {
@@ -26,6 +27,7 @@ func phaseNeverComplete(c *oneCase, r reporter) {
 	}
 }
 
+// customResourceProbe reports probes that wait for the status of the package's own resources.
 func customResourceProbe(c *oneCase, r reporter) {
 	defined := gates.Defined(c.objects)
 	for i, probe := range c.manifest.Spec.AvailabilityProbes {
@@ -33,6 +35,7 @@ func customResourceProbe(c *oneCase, r reporter) {
 			continue
 		}
 		kind := schema.GroupKind{Group: probe.Selector.Kind.Group, Kind: probe.Selector.Kind.Kind}
+		// Kinds with a built-in probe have a status that is always set.
 		if !defined[kind] || presets.Probed(kind) {
 			continue
 		}

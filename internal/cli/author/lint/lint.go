@@ -38,6 +38,7 @@ func (e *FromError) Unwrap() error { return e.Err }
 // violation.Violations.
 func Run(ctx context.Context, files loader.Files, opts Options) ([]Finding, error) {
 	known := ruleNames()
+	// A mistyped rule would otherwise be disabled without an effect.
 	for _, name := range slices.Concat(opts.Only, opts.Disable) {
 		if !slices.Contains(known, name) {
 			return nil, fmt.Errorf("there is no rule %q. %s", name, violation.Suggest(name, known, "The rules are: "+strings.Join(known, ", ")+"."))

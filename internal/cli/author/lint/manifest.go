@@ -15,12 +15,14 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
+// noTests reports a manifest without test cases.
 func noTests(c *oneCase, r reporter) {
 	if len(c.manifest.Test.Template) == 0 {
 		r.manifest("test.template", "Add a case, and run `kubectl package test --update`.", "there is no test case")
 	}
 }
 
+// unknownRule reports names in the annotation that are not rules.
 func unknownRule(c *oneCase, r reporter) {
 	known := ruleNames()
 	for _, name := range disabledRules(c.manifest) {
@@ -30,16 +32,20 @@ func unknownRule(c *oneCase, r reporter) {
 	}
 }
 
+// disabledRules returns the names in the manifest's annotation. They can be separated by commas or
+// spaces.
 func disabledRules(manifest *manifestsv1alpha1.PackageManifest) []string {
 	return strings.FieldsFunc(manifest.Annotations[DisableAnnotation], func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
+// noVersion reports a manifest without a version.
 func noVersion(c *oneCase, r reporter) {
 	if c.manifest.Spec.Version == "" {
 		r.manifest("spec.version", "Set a semantic version.", "there is no version")
 	}
 }
 
+// noDisplay reports the missing fields that a catalogue shows.
 func noDisplay(c *oneCase, r reporter) {
 	if c.Component != "" || c.manifest.Spec.Version == "" {
 		return // a catalogue shows the package, if it has a version
@@ -66,12 +72,14 @@ func noDisplay(c *oneCase, r reporter) {
 	}
 }
 
+// undocumentedConfig reports keys of the configuration without a description.
 func undocumentedConfig(c *oneCase, r reporter) {
 	if schema := c.manifest.Spec.Config.OpenAPIV3Schema; schema != nil {
 		undocumentedKeys(schema.Properties, "", r)
 	}
 }
 
+// undocumentedKeys reports keys below a parent. Only keys without further keys need a description.
 func undocumentedKeys(properties map[string]apiextensionsv1.JSONSchemaProps, parent string, r reporter) {
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		props, path := properties[name], parent+"."+name
@@ -82,6 +90,8 @@ func undocumentedKeys(properties map[string]apiextensionsv1.JSONSchemaProps, par
 	}
 }
 
+// unusedImage reports images of the manifest that no template names. The name as a text suffices,
+// because templates can compute the key.
 func unusedImage(c *oneCase, r reporter) {
 	for i, image := range c.manifest.Spec.Images {
 		used := slices.ContainsFunc(c.files.Paths(), func(path string) bool {

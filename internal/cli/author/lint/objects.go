@@ -14,12 +14,14 @@ import (
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
+// notRendered reports that templates were skipped.
 func notRendered(c *oneCase, r reporter) {
 	if c.Unrendered != "" {
 		r.manifest("test.template", "Add a test case with a configuration.", "templates were not rendered, so the rules about their objects were not checked: %s", c.Unrendered)
 	}
 }
 
+// finalizer reports objects that are created with finalizers.
 func finalizer(c *oneCase, r reporter) {
 	for _, o := range c.objects {
 		if names := o.GetFinalizers(); len(names) > 0 {
@@ -32,6 +34,7 @@ func finalizer(c *oneCase, r reporter) {
 // $labels.x }} of alerts, are content.
 var expression = regexp.MustCompile(`\{\{(?:[^}]*[\s(|-])?\.(?:config|package|images|environment)\b[^}]*\}\}`)
 
+// templateInPlainFile reports the first expression in each file that is not a template.
 func templateInPlainFile(c *oneCase, r reporter) {
 	for _, p := range c.files.Paths() {
 		if ext := path.Ext(p); ext != ".yaml" && ext != ".yml" || strings.HasPrefix(path.Base(p), "manifest.") {
@@ -47,8 +50,10 @@ func templateInPlainFile(c *oneCase, r reporter) {
 	}
 }
 
+// autoscalerKind is the kind of autoscalers by metrics.
 var autoscalerKind = schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}
 
+// replicasAndAutoscaler reports workloads with replicas that an autoscaler of the package changes.
 func replicasAndAutoscaler(c *oneCase, r reporter) {
 	for _, scaler := range c.of(autoscalerKind) {
 		target := fields.Map(scaler.Object, "spec", "scaleTargetRef")
@@ -67,11 +72,14 @@ func (c *oneCase) ignores(o *object, pointer string) bool {
 	return slices.Contains(strings.Fields(o.GetAnnotations()[corev1alpha1.IgnoredFieldsAnnotation]), pointer)
 }
 
+// exactInteger is the largest integer that every reader of JSON keeps.
 const exactInteger = 1 << 53 // up to this, JSON readers that use floating point keep all digits
 
 // inExponents matches large numbers as templates print them.
 var inExponents = regexp.MustCompile(`\b\d(\.\d+)?e\+\d\d\b`)
 
+// numberAsFloat reports numbers that lose digits, and texts that a template has printed as floating
+// point.
 func numberAsFloat(c *oneCase, r reporter) {
 	for _, o := range c.objects {
 		wrongNumbers("", o.Object, func(field, problem string) {
@@ -80,6 +88,7 @@ func numberAsFloat(c *oneCase, r reporter) {
 	}
 }
 
+// wrongNumbers calls report for each such number below a field.
 func wrongNumbers(field string, v any, report func(field, problem string)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -95,6 +104,7 @@ func wrongNumbers(field string, v any, report func(field, problem string)) {
 			report(field, fmt.Sprintf("%d is above 2^53, so some readers of JSON lose digits", v))
 		}
 	case string:
+		// A long text, such as a script or a certificate, can have such a number for other reasons.
 		if found := inExponents.FindString(v); found != "" && len(v) < 4096 {
 			report(field, fmt.Sprintf("%s is how a template prints a large number", found))
 		}

@@ -20,6 +20,7 @@ func (c *oneCase) webhooks(visit func(o *object, webhook map[string]any, field s
 	}
 }
 
+// webhookBeforeBackend reports webhooks in the phase of their backend or in an earlier one.
 func webhookBeforeBackend(c *oneCase, r reporter) {
 	c.webhooks(func(o *object, webhook map[string]any, field string) {
 		name, namespace := fields.Text(webhook, "clientConfig", "service", "name"), fields.Text(webhook, "clientConfig", "service", "namespace")
@@ -42,6 +43,7 @@ func webhookBeforeBackend(c *oneCase, r reporter) {
 	})
 }
 
+// webhookOwnAPIGroup reports webhooks that match the engine's own objects.
 func webhookOwnAPIGroup(c *oneCase, r reporter) {
 	c.webhooks(func(o *object, webhook map[string]any, field string) {
 		// The author decides whether conditions exclude the engine.
@@ -66,6 +68,7 @@ func webhookOwnAPIGroup(c *oneCase, r reporter) {
 	})
 }
 
+// resourceBeforeDefinition reports resources that are not in a later phase than their definition.
 func resourceBeforeDefinition(c *oneCase, r reporter) {
 	defined := map[schema.GroupKind]*object{}
 	for _, o := range c.of(crdKind) {
@@ -80,6 +83,7 @@ func resourceBeforeDefinition(c *oneCase, r reporter) {
 	}
 }
 
+// namespaceAfterUse reports objects that are not in a later phase than their Namespace.
 func namespaceAfterUse(c *oneCase, r reporter) {
 	namespaces := map[string]*object{}
 	for _, o := range c.of(namespaceKind) {
@@ -97,6 +101,7 @@ func namespaceAfterUse(c *oneCase, r reporter) {
 // presentNamespaces exist in every cluster.
 var presentNamespaces = []string{"default", "kube-system", "kube-public", "kube-node-lease"}
 
+// foreignNamespace reports namespaces that neither the package nor every cluster has, each once.
 func foreignNamespace(c *oneCase, r reporter) {
 	brought := slices.Clone(presentNamespaces)
 	for _, o := range c.of(namespaceKind) {

@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
+// recipes ends the advice for kinds with a recipe in the documentation.
 const recipes = ", as the recipes of docs/packages/probes.md do"
 
 // statusKinds are the kinds with a status to probe, and its fields.
@@ -51,6 +52,8 @@ func missingProbe(c *oneCase, r reporter) {
 // readyAtOnce checks workloads whose pods a probe waits for.
 func readyAtOnce(c *oneCase, r reporter) {
 	for _, o := range c.of(workloadKinds...) {
+		// minReadySeconds makes the controller wait before a pod counts as available, so it
+		// replaces a probe.
 		seconds, _, _ := unstructured.NestedInt64(o.Object, "spec", "minReadySeconds")
 		containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
 		checked := slices.ContainsFunc(containers, func(item any) bool {
@@ -66,6 +69,7 @@ func readyAtOnce(c *oneCase, r reporter) {
 // probeMissesFailedRollout evaluates the probes in every state of a failing rollout.
 func probeMissesFailedRollout(c *oneCase, r reporter) {
 	set, err := probes.Compile(c.manifest.Spec.AvailabilityProbes)
+	// The loader reports an invalid probe.
 	if err != nil {
 		return
 	}
@@ -93,6 +97,7 @@ func probeMissesFailedRollout(c *oneCase, r reporter) {
 // dotted matches a path without the syntax of jq.
 var dotted = regexp.MustCompile(`^(\.[A-Za-z_][A-Za-z0-9_]*)+$`)
 
+// probeUnknownField reports fields of probes that the schema of the kind does not have.
 func probeUnknownField(c *oneCase, r reporter) {
 	for i, probe := range c.manifest.Spec.AvailabilityProbes {
 		for _, o := range c.objects {
@@ -102,6 +107,7 @@ func probeUnknownField(c *oneCase, r reporter) {
 			for j, p := range probe.Probes {
 				read := fieldsRead(p)
 				for _, field := range slices.Sorted(maps.Keys(read)) {
+					// A path in the syntax of jq cannot be compared with a schema.
 					if path := read[field]; dotted.MatchString(path) && !c.checker.HasField(o.GroupVersionKind(), strings.Split(path, ".")[1:]) {
 						r.manifest(fmt.Sprintf("spec.availabilityProbes[%d].probes[%d].%s", i, j, field),
 							"Name a field of its status.", "the schema of %s has no field %s", o.kind.Kind, path)
@@ -123,6 +129,7 @@ func fieldsRead(p corev1alpha1.Probe) map[string]string {
 	return nil
 }
 
+// probeWithoutObjects reports probes that select no object in any case.
 func probeWithoutObjects(c *oneCase, r reporter) {
 	for i, probe := range c.manifest.Spec.AvailabilityProbes {
 		if !c.inAnyCase(func(o *object) bool { return selects(probe.Selector, o) }) {

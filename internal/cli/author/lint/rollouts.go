@@ -43,6 +43,7 @@ func states[Workload, Status any](o *object, failed func(*Workload) []Status) (a
 		if err != nil || statusErr != nil {
 			return nil
 		}
+		// The controller has seen the new template, so a probe on the generation does not help.
 		fields.Map(live, "metadata")["generation"], observed["observedGeneration"] = int64(2), int64(2)
 		live["status"] = observed
 		all = append(all, live)
@@ -57,11 +58,14 @@ func scaled(value *intstr.IntOrString, fallback string, total int32, roundUp boo
 	return int32(min(max(n, math.MinInt32), math.MaxInt32))
 }
 
+// failedDeployment returns the states of a Deployment whose new pods never become ready: before,
+// during and after the surge.
 func failedDeployment(d *appsv1.Deployment) (all []appsv1.DeploymentStatus) {
 	n := ptr.Deref(d.Spec.Replicas, 1)
 	if n == 0 {
 		return nil
 	}
+
 	update := ptr.Deref(d.Spec.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
 	surge, unavailable := scaled(update.MaxSurge, "25%", n, true), min(n, scaled(update.MaxUnavailable, "25%", n, false))
 	if surge == 0 && unavailable == 0 {
@@ -71,14 +75,15 @@ func failedDeployment(d *appsv1.Deployment) (all []appsv1.DeploymentStatus) {
 	stuck := []struct{ old, updated int32 }{{n, 0}, {n, min(surge, n)}, {n - unavailable, min(surge, n)}, {n - unavailable, min(n, surge+unavailable)}}
 	d.Spec.Replicas = &n
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+		// Recreate deletes all old pods before it creates the first new one.
 		unavailable = 0
 		stuck = []struct{ old, updated int32 }{{n, 0}, {0, 0}, {0, n}}
 	} else {
 		d.Spec.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
 	}
-
 	for _, s := range stuck {
 		available := corev1.ConditionTrue
+		// The controller counts a Deployment as available down to its maxUnavailable.
 		if s.old < n-unavailable {
 			available = corev1.ConditionFalse
 		}
@@ -93,6 +98,8 @@ func failedDeployment(d *appsv1.Deployment) (all []appsv1.DeploymentStatus) {
 	return all
 }
 
+// failedStatefulSet returns the states of a StatefulSet whose first replaced pods never become
+// ready. Pods below the partition keep the old template.
 func failedStatefulSet(set *appsv1.StatefulSet) (all []appsv1.StatefulSetStatus) {
 	n, strategy := ptr.Deref(set.Spec.Replicas, 1), &set.Spec.UpdateStrategy
 	update := ptr.Deref(strategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
@@ -100,8 +107,10 @@ func failedStatefulSet(set *appsv1.StatefulSet) (all []appsv1.StatefulSetStatus)
 	if n <= partition || strategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
 		return nil
 	}
+
 	update.Partition = &partition
 	set.Spec.Replicas, strategy.Type, strategy.RollingUpdate = &n, appsv1.RollingUpdateStatefulSetStrategyType, &update
+
 	down := min(n-partition, max(1, scaled(update.MaxUnavailable, "1", n, true)))
 	for _, s := range []struct{ pods, ready, updated int32 }{{n, n, 0}, {n - down, n - down, 0}, {n, n - down, down}} {
 		all = append(all, appsv1.StatefulSetStatus{
@@ -129,6 +138,7 @@ func failedDaemonSet(set *appsv1.DaemonSet) (all []appsv1.DaemonSetStatus) {
 
 	for _, nodes := range []int32{1, 3} {
 		add(nodes, nodes, nodes, 0)
+		// Without a surge, the old pod of a node is deleted first.
 		if scaled(update.MaxSurge, "0", nodes, true) == 0 {
 			down := min(nodes, max(1, scaled(update.MaxUnavailable, "1", nodes, true)))
 			add(nodes, nodes-down, nodes-down, 0)

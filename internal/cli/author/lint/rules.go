@@ -20,6 +20,8 @@ type Rule struct {
 // Rules returns all rules, sorted by level and name.
 func Rules() []Rule { return slices.Concat(errorRules(), warningRules(), infoRules()) }
 
+// errorRules are the rules for failures and harm in a cluster. Their texts are in the reference, so
+// a change needs hack/reference.
 func errorRules() []Rule {
 	return []Rule{
 		{"crd-and-resource-in-one-phase", Error, resourceBeforeDefinition,
@@ -61,6 +63,7 @@ func errorRules() []Rule {
 	}
 }
 
+// warningRules are the rules for failures later or under load.
 func warningRules() []Rule {
 	return []Rule{
 		{"all-powers", Warning, allPowers,
@@ -111,6 +114,7 @@ func warningRules() []Rule {
 	}
 }
 
+// infoRules are the rules for possible improvements.
 func infoRules() []Rule {
 	return []Rule{
 		{"custom-resource-probe", Info, once(customResourceProbe),

@@ -17,16 +17,22 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
+// immutableFile has the immutable fields of the built-in kinds.
+//
 //go:embed immutable.yaml
 var immutableFile []byte
 
 // immutable lists the fields of a kind that cannot change.
 type immutable struct {
-	Fields   []string       `json:"fields"`
-	Below    string         `json:"below"`
-	Except   []string       `json:"except"`
+	// Fields cannot change at all. Below is a field whose children cannot change, except for
+	// Except.
+	Fields []string `json:"fields"`
+	Below  string   `json:"below"`
+	Except []string `json:"except"`
+	// Defaults are the API server's, by field.
 	Defaults map[string]any `json:"defaults"`
-	Chosen   []string       `json:"chosen"`
+	// Chosen are fields that the cluster sets if the object does not.
+	Chosen []string `json:"chosen"`
 }
 
 // immutables are the immutable fields by kind, such as Deployment.apps.
@@ -41,6 +47,7 @@ var immutables = sync.OnceValue(func() (all map[string]immutable) {
 	return all
 })
 
+// immutableField reports changed immutable fields of objects that the upgrade does not recreate.
 func immutableField(c *oneCase, r reporter) {
 	const rename = "Give the object another name"
 	for _, o := range c.objects {
@@ -49,7 +56,6 @@ func immutableField(c *oneCase, r reporter) {
 			continue
 		}
 		changed := changedImmutable(before, o)
-
 		// As in the engine, the annotations of both versions apply, and Keep wins.
 		either := func(key, value string) bool { return before.annotated(key, value) || o.annotated(key, value) }
 		remedy := rename + ", or annotate it with " + corev1alpha1.OnImmutableAnnotation + ": " + corev1alpha1.OnImmutableRecreate + ", which recreates it."
@@ -58,7 +64,6 @@ func immutableField(c *oneCase, r reporter) {
 		} else if either(corev1alpha1.OnImmutableAnnotation, corev1alpha1.OnImmutableRecreate) {
 			continue
 		}
-
 		if len(changed) > 0 {
 			r.at(o, changed[0], remedy, "differs from the older package in %s, which cannot change", strings.Join(changed, ", "))
 		}
@@ -98,7 +103,6 @@ func changedImmutable(before, after *object) []string {
 		old, now := rule.value(before, name), rule.value(after, name)
 		// The cluster has chosen the old value. It never chooses None.
 		unknown := old == nil && slices.Contains(rule.Chosen, name) && now != corev1.ClusterIPNone
-
 		// The completions of an indexed Job can change along with its parallelism.
 		elastic := name == "spec.completions" && fields.Text(after.Object, "spec", "completionMode") == "Indexed" && reflect.DeepEqual(now, fields.Get(after.Object, "spec", "parallelism"))
 		return unknown || elastic || reflect.DeepEqual(old, now)
@@ -113,6 +117,7 @@ func (i immutable) value(o *object, field string) any {
 	return i.Defaults[field]
 }
 
+// versionRemoved reports served versions of a definition that the upgrade removes.
 func versionRemoved(c *oneCase, r reporter) {
 	for _, o := range c.of(crdKind) {
 		before := c.former[c.key(o)]
@@ -148,6 +153,7 @@ func leftoverInUse(c *oneCase, r reporter) {
 		}
 	}
 
+	// A package that still has the Namespace or definition leaves nothing behind.
 	for _, o := range c.objects {
 		delete(left, c.key(o))
 	}
