@@ -96,6 +96,7 @@ func ending(c Cause) Cause {
 	return c
 }
 
+// lastSentences matches several sentences. The last one starts with a capital letter.
 var lastSentences = regexp.MustCompile(`^(.*)\. (\p{Lu}.*)$`)
 
 // LastSentence splits off the last of several sentences, the remedy.
@@ -112,14 +113,18 @@ var outside = []violation.Reason{
 	violation.ReasonPatchInvalid, violation.ReasonMetadataInvalid,
 }
 
+// ofThePackage reports whether a problem can only be corrected in the package. A problem starts
+// with its reason.
 func ofThePackage(problem string) bool {
 	reason, _, _ := strings.Cut(problem, ": ")
 	return !slices.Contains(outside, violation.Reason(reason))
 }
 
+// invalid returns the cause of a package that cannot be rendered or checked.
 func (s State) invalid() Cause {
 	c := Cause{Text: "the package cannot be installed as it is", Details: lines(s.Invalid)}
 	again := "kubectl package retry " + s.Target.Flags()
+	// One problem of the package suffices: a change of the spec alone cannot help then.
 	if slices.ContainsFunc(c.Details, ofThePackage) {
 		c.Remedy = "Correct it in the package and push it again, then: " + again
 		return c
@@ -130,12 +135,14 @@ func (s State) invalid() Cause {
 	return c
 }
 
+// notPulled returns the cause of an image that cannot be pulled or trusted.
 func (s State) notPulled() Cause {
 	c := Cause{Text: "the image cannot be pulled", Details: []string{oneLine(s.PullError)}}
 	if s.NotVerified {
 		c = Cause{Text: oneLine(s.PullError)}
 	}
 	c = ending(c)
+	// The manager's message ends with the same remark, which must not appear twice.
 	if remedy := strings.TrimRight(strings.TrimSuffix(c.Remedy, "; the pull is retried automatically."), "."); remedy != "" {
 		c.Remedy = remedy + ". "
 	}
@@ -190,6 +197,7 @@ func (s State) unreported() string {
 	return fmt.Sprintf("all phases of revision %d are complete, but the manager has not reported that the rollout is", s.Revision)
 }
 
+// holding returns the cause that a deletion waits for.
 func (s State) holding() Cause {
 	if s.Held != "" {
 		return ending(Cause{Text: "it is held: " + oneLine(s.Held)})
@@ -217,8 +225,11 @@ func (s State) holding() Cause {
 	return Cause{Text: "the manager has not finished it", Remedy: managerRunning}
 }
 
+// managerRunning is the remedy if no manager seems to run.
 const managerRunning = "Is lockstep-manager running? See: kubectl -n " + corev1alpha1.DefaultNamespace + " get deployment,pods"
 
+// unfinished returns the first phase that is not done, in the order of the rollout or of the
+// teardown.
 func (s State) unfinished() (Phase, bool) {
 	for _, ph := range s.inOrder() {
 		if !ph.Finished() {
@@ -228,6 +239,8 @@ func (s State) unfinished() (Phase, bool) {
 	return Phase{}, false
 }
 
+// blocked returns the cause of blocking objects. Only the first phase counts, because the others
+// wait for it.
 func (s State) blocked(verb string) Cause {
 	c := Cause{Blocked: true, Phase: s.Blocking[0].Phase, Remedy: s.Blocking[0].Remedy}
 	for _, remark := range remarks(s.Blocking, func(b Object) bool { return b.Phase == c.Phase }) {
@@ -245,6 +258,7 @@ func (s State) blocked(verb string) Cause {
 	return c
 }
 
+// remarks groups the messages of some blocking objects.
 func remarks(blocking []Object, which func(Object) bool) []objects.GroupedMessage {
 	var notes []objects.Message
 	for _, b := range blocking {
@@ -255,8 +269,10 @@ func remarks(blocking []Object, which func(Object) bool) []objects.GroupedMessag
 	return objects.GroupMessages(notes)
 }
 
+// lines returns the lines of a message, without empty ones at the ends.
 func lines(text string) []string { return strings.Split(strings.TrimSpace(text), "\n") }
 
+// listed returns a text with items below it. Empty items are left out.
 func listed(head string, items []string) string {
 	var b strings.Builder
 	b.WriteString(head + ":")

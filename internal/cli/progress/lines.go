@@ -29,6 +29,7 @@ func Lines(before, after State) []string {
 
 	add(after.Lost != "" && after.Lost != before.Lost, "connection lost, retrying: %s", after.Lost)
 	add(after.Lost == "" && before.Lost != "", "connected again")
+	// No other line is about a package that does not exist.
 	if after.Gone {
 		add(!before.Gone, "gone")
 		return lines
@@ -47,15 +48,18 @@ func Lines(before, after State) []string {
 			total += ph.Total
 		}
 		add(!after.Deleting, "revision %d: %s, %s", after.Revision, terminal.Count(len(after.Phases), "phase"), terminal.Count(total, "object"))
+		// The phases of another revision are not transitions of this one.
 		before = forget(before)
 	}
-
 	lines = append(lines, phaseLines(before, after)...)
 	add(after.Paused != "" && before.Paused == "", "paused: %s", after.Paused)
+	// Other lines explain these causes in more detail.
 	add(after.Stalled != "" && before.Stalled == "" && after.Invalid == "" && after.PullError == "" && after.Waiting == "" && len(after.Blocking) == 0 && after.Away == "", "stalled: %s", after.Stalled)
 	return lines
 }
 
+// targetLines returns the line about a changed connection to the cluster of targetRef. The time of
+// the next attempt changes with each one, so it does not count.
 func targetLines(before, after State) []string {
 	switch {
 	case after.Away == "" && before.Away != "":
@@ -83,6 +87,7 @@ func loadLines(before, after State) []string {
 
 	add(after.Unresolved != "" && after.Unresolved != before.Unresolved, "no version: %s", firstOf(after.Unresolved))
 	add(after.Chosen != "" && after.Chosen != before.Chosen && after.Unresolved == "", "chosen %s", after.Chosen)
+	// Only dependencies that were not listed before are news.
 	known := strings.Split(before.Waiting, "\n")
 	for line := range strings.SplitSeq(after.Waiting, "\n") {
 		add(after.Waiting != "" && !slices.Contains(known, line), "dependency %s", line)
@@ -95,6 +100,8 @@ func loadLines(before, after State) []string {
 	}
 	add(after.PullError != "" && after.PullError != before.PullError, "%s", problem)
 	add(after.Invalid != "" && after.Invalid != before.Invalid, "invalid: %s", firstOf(after.Invalid))
+
+	// The digest can change for the same image, if its tag has moved.
 	fresh := after.Unpacked && (!before.Unpacked || after.Digest != before.Digest)
 	add(fresh, "%s", unpacked(after))
 	for _, line := range after.Ignored {
@@ -120,7 +127,6 @@ func Remember(before, after State) State {
 		after.Revision, after.Phases, after.Blocking = before.Revision, before.Phases, before.Blocking
 		return after
 	}
-
 	// An object that a new revision has not reached is still ready.
 	ready := readyObjects(before.Phases)
 	after.Phases = slices.Clone(after.Phases)
@@ -137,8 +143,10 @@ func Remember(before, after State) State {
 	return after
 }
 
+// phaseObject identifies an object within the phases of a package.
 type phaseObject struct{ phase, name string }
 
+// readyObjects returns the ready objects of phases.
 func readyObjects(phases []Phase) map[phaseObject]bool {
 	ready := map[phaseObject]bool{}
 	for _, ph := range phases {
@@ -151,6 +159,7 @@ func readyObjects(phases []Phase) map[phaseObject]bool {
 	return ready
 }
 
+// unpacked returns the line about an unpacked image. The digest is left out if the image names it.
 func unpacked(s State) string {
 	text := "unpacked " + s.Image
 	if s.title() != "" {
@@ -162,6 +171,7 @@ func unpacked(s State) string {
 	return text
 }
 
+// phaseLines returns the lines about changed phases, with their newly ready and blocking objects.
 func phaseLines(before, after State) []string {
 	old := map[string]Phase{}
 	for _, ph := range before.Phases {
@@ -196,6 +206,7 @@ func phaseLines(before, after State) []string {
 
 // moved reports whether a phase changed its state, or a tenth of its objects did.
 func moved(was, is Phase) bool {
+	// A phase that only waits has no news.
 	if was.State == "" && is.State == corev1alpha1.PhaseStateWaiting || is.Deleting && !is.Active() && !is.Finished() {
 		return false
 	}
@@ -206,10 +217,12 @@ func moved(was, is Phase) bool {
 	return is.Total > objectLines && tenth(was) != tenth(is) && is.Active()
 }
 
+// newlyReady returns the objects that became ready, for a phase with lines for its objects.
 func newlyReady(was, is Phase) []string {
 	if is.Total > objectLines || was.State == corev1alpha1.PhaseStateReady {
 		return nil
 	}
+
 	ready := readyObjects([]Phase{was})
 	var names []string
 	for _, o := range is.Objects {
@@ -229,12 +242,15 @@ func firstOf(text string) string {
 	return fmt.Sprintf("%s (and %s)", first, terminal.Count(strings.Count(rest, "\n")+1, "more problem"))
 }
 
+// oneLine replaces all white space by single spaces, because messages of the API server can have
+// several lines.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // Elapsed formats a duration as 0.4s, 12.3s, 1m05s or 2h03m.
 func Elapsed(d time.Duration) string {
 	d = max(d, 0)
 	switch {
+	// Durations that would be rounded to 60.0s are printed as minutes.
 	case d < time.Minute-50*time.Millisecond:
 		return fmt.Sprintf("%.1fs", d.Seconds())
 	case d < time.Hour-500*time.Millisecond:

@@ -46,6 +46,7 @@ func (j *Install) Assess(s State, now time.Time) Outcome {
 		return failed("it was deleted during its rollout")
 	case s.Deleting:
 		return failed("it is being deleted")
+	// The status is still about the time before the retry.
 	case j.Retry != "" && s.Retried != j.Retry && s.Paused == "":
 		return Outcome{}
 	case s.Invalid != "", s.Paused != "", s.Awaiting != "" && s.Stalled == "":
@@ -69,6 +70,8 @@ func (j *Install) Assess(s State, now time.Time) Outcome {
 	return Outcome{}
 }
 
+// lasting fails once a problem has lasted longer than its grace period. since is the time when it
+// was first seen; zero for a new one.
 func lasting(s State, since *time.Time, now time.Time, grace time.Duration) Outcome {
 	if since.IsZero() {
 		*since = now
@@ -79,6 +82,7 @@ func lasting(s State, since *time.Time, now time.Time, grace time.Duration) Outc
 	return failed(Culprit(s))
 }
 
+// failed returns the outcome of a wait that cannot succeed.
 func failed(reason string) Outcome { return Outcome{Done: true, Failed: true, Reason: reason} }
 
 // Delete assesses a deletion.

@@ -57,7 +57,10 @@ type Object struct {
 func phasesOf(status []corev1alpha1.PhaseStatus, deleting bool) []Phase {
 	phases := make([]Phase, len(status))
 	reached := true
+
 	for i, ph := range slices.Backward(status) {
+		// A teardown runs from the last phase to the first. Until it reaches a phase, the status
+		// shows the state of the rollout.
 		p := Phase{Name: terminal.Line(ph.Name), State: ph.State, Ready: int(ph.Ready), Total: int(ph.Total), Deleting: deleting}
 		p.Later = deleting && !reached && p.Ready == 0
 		reached = reached && p.Finished()
@@ -66,6 +69,7 @@ func phasesOf(status []corev1alpha1.PhaseStatus, deleting bool) []Phase {
 	return phases
 }
 
+// phaseWords are the words for the states of phases.
 var phaseWords = map[corev1alpha1.PhaseState]string{
 	corev1alpha1.PhaseStateTearingDown: "deleting", corev1alpha1.PhaseStateGone: "gone", corev1alpha1.PhaseStateWaiting: "waiting",
 	corev1alpha1.PhaseStateApplying: "applying", corev1alpha1.PhaseStateProbing: "waiting for probes",
@@ -140,11 +144,13 @@ func (s *State) fillObjects(set corev1alpha1.GenericObjectSet, slices map[string
 
 	namespace := set.ObjectSetSpec().TargetRef.NamespaceOf(s.Target.Namespace)
 	for i, ph := range set.ObjectSetSpec().Phases {
+		// A set of another revision has other phases than the status.
 		if i >= len(s.Phases) || s.Phases[i].Name != terminal.Line(ph.Name) {
 			return
 		}
 		all := ph.Objects
 		for _, name := range ph.Slices {
+			// The capacity is limited, so that append does not write into the set.
 			all = append(all[:len(all):len(all)], slices[name]...)
 		}
 
@@ -161,6 +167,7 @@ func (s *State) fillObjects(set corev1alpha1.GenericObjectSet, slices map[string
 				obj.State = ObjectReady
 			case isBlocked:
 				obj.State, obj.Message = ObjectBlocked, message
+			// With a truncated list, a written object might also be blocking.
 			case written[key] && complete:
 				obj.State = ObjectReady
 			case written[key]:

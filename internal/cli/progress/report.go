@@ -119,6 +119,7 @@ var conditionOrder = []string{
 	corev1alpha1.ConditionReconciling, corev1alpha1.ConditionStalled,
 }
 
+// ordered sorts conditions by importance. Unknown ones follow in alphabetical order.
 func ordered(conds []metav1.Condition) []metav1.Condition {
 	rank := func(c metav1.Condition) uint { return uint(slices.Index(conditionOrder, c.Type)) } // the largest if it is absent
 	return slices.SortedStableFunc(slices.Values(conds), func(a, b metav1.Condition) int {

@@ -43,6 +43,7 @@ func Screen(r Report, o ScreenOptions) string {
 	return strings.Join(s.lines, "\n") + "\n"
 }
 
+// screen collects the lines of a status.
 type screen struct {
 	Report
 	ScreenOptions
@@ -51,6 +52,7 @@ type screen struct {
 	remarks int
 }
 
+// head adds the name, the state and the fields of the package.
 func (s *screen) head() {
 	target := Target{Scope: corev1alpha1.ScopeOf(s.Namespace), Namespace: s.Namespace, Name: s.Name}
 	s.lines = append(s.lines, s.Styles.Strong(terminal.Line(target.String())))
@@ -81,6 +83,7 @@ func (s *screen) head() {
 	s.field("Age", age(s.Created, s.Now))
 }
 
+// tone returns the style of the state: good, busy or bad.
 func (s *screen) tone() func(string) string {
 	switch s.Summary {
 	case SummaryAvailable:
@@ -91,6 +94,7 @@ func (s *screen) tone() func(string) string {
 	return s.Styles.Bad
 }
 
+// also returns a remark if the package works although its newest revision does not.
 func (s *screen) also() string {
 	if s.Available && s.Summary != SummaryAvailable && s.Summary != SummaryDeleting {
 		return " (the previous revision is available)"
@@ -116,12 +120,14 @@ func (s *screen) why() {
 	}
 }
 
+// field adds a line with a name and a value, unless the value is empty.
 func (s *screen) field(name, value string) {
 	if value != "" {
 		s.lines = append(s.lines, "  "+s.Styles.Faint(terminal.Pad(name, 9))+"  "+value)
 	}
 }
 
+// phases adds a line for each phase, with its blocking objects below.
 func (s *screen) phases() {
 	if len(s.Phases) == 0 {
 		return
@@ -138,6 +144,8 @@ func (s *screen) phases() {
 	}
 }
 
+// mark returns the mark of a phase. A phase with blocking objects is marked as failed, even if it
+// is still active.
 func (s *screen) mark(ph Phase) string {
 	switch {
 	case ph.Finished():
@@ -150,6 +158,7 @@ func (s *screen) mark(ph Phase) string {
 	return s.Styles.Faint(markWaiting)
 }
 
+// blocking adds the blocking objects of a phase. Objects with the same message share a line.
 func (s *screen) blocking(phase string, indent int) {
 	var notes []objects.Message
 	remedies := map[string]string{}
@@ -172,6 +181,7 @@ func (s *screen) blocking(phase string, indent int) {
 	}
 }
 
+// loose adds the blocking objects that belong to none of the listed phases.
 func (s *screen) loose() {
 	known := map[string]bool{}
 	for _, ph := range s.Phases {
@@ -196,6 +206,7 @@ func (s *screen) loose() {
 	}
 }
 
+// ignored adds the parts of the package that have no effect.
 func (s *screen) ignored() {
 	if len(s.Ignored) == 0 {
 		return
@@ -206,6 +217,7 @@ func (s *screen) ignored() {
 	}
 }
 
+// images adds the images that the objects name.
 func (s *screen) images() {
 	if len(s.Images) == 0 && s.OmittedImages == 0 {
 		return
@@ -222,6 +234,8 @@ func (s *screen) images() {
 	}
 }
 
+// conditions adds a table of all conditions. Conditions often repeat each other's message, which is
+// printed once.
 func (s *screen) conditions() {
 	if len(s.Conditions) == 0 {
 		return
@@ -241,6 +255,7 @@ func (s *screen) conditions() {
 	s.lines = append(s.lines, terminal.Table(rows)...)
 }
 
+// title adds the title of a section.
 func (s *screen) title(text string) { s.lines = append(s.lines, "", s.Styles.Strong(text)) }
 
 // age writes the time since t as kubectl does.

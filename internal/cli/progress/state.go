@@ -107,12 +107,14 @@ func Of(snap Snapshot) State {
 	if s.Gone {
 		return s
 	}
+
 	pkg := snap.Package
 	s.Deleting = pkg.GetDeletionTimestamp() != nil
 	s.Image, s.Chosen = imageOf(pkg)
 
 	for _, f := range pkg.GetFinalizers() {
 		switch f {
+		// The engine and the garbage collector remove their own finalizers.
 		case corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFinalizer, metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
 		default:
 			s.Finalizers = append(s.Finalizers, terminal.Line(f))
@@ -128,6 +130,7 @@ func Of(snap Snapshot) State {
 		s.Package, s.Version, s.Digest = terminal.Line(r.PackageName), terminal.Line(r.Version), terminal.Line(r.Digest)
 	}
 
+	// A deletion shows its phases even if the current image was never unpacked.
 	if s.Unpacked || s.Deleting {
 		s.fromRevision(snap)
 	}
@@ -142,6 +145,7 @@ func imageOf(pkg corev1alpha1.GenericPackage) (image, chosen string) {
 		return terminal.Line(spec.Image), ""
 	}
 	if attempted := status.LastAttempted; attempted != nil {
+		// A version of plain manifests has no image.
 		return terminal.Line(cmp.Or(attempted.Image, Followed(spec.PackageRef))), terminal.Line(attempted.Version)
 	}
 	return terminal.Line(Followed(spec.PackageRef)), ""
@@ -175,9 +179,11 @@ func Followed(ref *corev1alpha1.PackageReference) string {
 	return text
 }
 
+// fromConditions fills in the fields that the conditions of the current generation determine.
 func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 	facts := summary.FactsOf(pkg)
 	s.facts = facts
+
 	message := func(holds bool, typ string, status metav1.ConditionStatus) string {
 		if !holds {
 			return ""
@@ -186,6 +192,7 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 	}
 
 	s.Observed, s.Available, s.RolledOut, s.Ready = facts.Observed, facts.Available, facts.RolledOut, facts.Ready
+
 	s.Unpacked, s.NotVerified, s.Unsatisfied = facts.Unpacked, facts.NotVerified, facts.Unsatisfied
 	if facts.Away {
 		c := summary.Current(pkg, corev1alpha1.ConditionTargetConnected)
@@ -208,6 +215,7 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 
 	s.Waiting = message(facts.Waiting, corev1alpha1.ConditionDependenciesReady, metav1.ConditionFalse)
 	s.Held = message(true, corev1alpha1.ConditionDeletionHeld, metav1.ConditionTrue)
+	// Only this reason means that the API server refuses or delays writes.
 	if summary.Current(pkg, corev1alpha1.ConditionReconciling).Reason == corev1alpha1.ReasonApplyError {
 		s.Retrying = message(true, corev1alpha1.ConditionReconciling, metav1.ConditionTrue)
 	}
@@ -240,6 +248,7 @@ type rolledOut struct {
 func (snap Snapshot) rollout() rolledOut {
 	status, deleting := snap.Package.PackageStatus(), snap.Package.GetDeletionTimestamp() != nil
 	r := rolledOut{status.Revision, status.Phases, status.Blocking, snap.Set}
+	// During a teardown, the package's status is newer than the set's.
 	if r.set != nil && (deleting || r.set.ObjectSetSpec().Revision < r.revision) {
 		r.set = nil
 	}
@@ -255,6 +264,7 @@ func (snap Snapshot) rollout() rolledOut {
 func (s *State) fromRevision(snap Snapshot) {
 	rollout := snap.rollout()
 	s.Revision = rollout.revision
+
 	blocked := map[objects.Key]string{}
 	for _, b := range rollout.blocking {
 		key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
@@ -272,6 +282,7 @@ func (s *State) fromRevision(snap Snapshot) {
 	}
 }
 
+// inOrder returns the phases in the order of their work: reversed during a deletion.
 func (s State) inOrder() []Phase {
 	phases := slices.Clone(s.Phases)
 	if s.Deleting {
@@ -280,6 +291,7 @@ func (s State) inOrder() []Phase {
 	return phases
 }
 
+// title returns the package and its version; empty if they are not known.
 func (s State) title() string {
 	if s.Package == "" {
 		return ""

@@ -17,6 +17,7 @@ func awayRemedy(t Target, pkg corev1alpha1.GenericPackage, reason string) string
 		return "The deletion continues automatically once the target is connected. To delete the package at once, and leave its objects in the target: " +
 			"kubectl annotate " + t.Flags() + " " + corev1alpha1.AbandonTargetAnnotation + "=true"
 	}
+
 	ref := pkg.PackageSpec().TargetRef
 	if ref == nil {
 		return ""
@@ -48,6 +49,7 @@ func unresolvedRemedy(t Target, pkg corev1alpha1.GenericPackage) string {
 	if t.Namespace != "" {
 		where = " -n " + t.Namespace
 	}
+
 	switch name := SubjectOf(pkg); summary.Current(pkg, corev1alpha1.ConditionResolved).Reason {
 	case corev1alpha1.ReasonDowngradeRefused:
 		return "Allow the lower version once: kubectl package upgrade " + t.Flags() + " --allow-downgrade"
