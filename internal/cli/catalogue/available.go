@@ -18,12 +18,14 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// availableCommand is kubectl package available.
 type availableCommand struct {
 	command.Command
 	cluster, everywhere bool
 	schema, example     bool
 }
 
+// newAvailable returns the command available.
 func newAvailable(on command.Command) *cobra.Command {
 	c := &availableCommand{Command: on}
 	cmd := &cobra.Command{
@@ -96,6 +98,7 @@ type availablePackage struct {
 	Versions   int    `json:"versions"`
 }
 
+// list prints the packages that can be installed. An empty list is not an error.
 func (c *availableCommand) list(ctx context.Context, cl *cluster.Cluster) error {
 	found, err := c.gather(ctx, cl)
 	if err != nil {
@@ -128,6 +131,7 @@ func (c *availableCommand) list(ctx context.Context, cl *cluster.Cluster) error 
 	return nil
 }
 
+// gather returns the rows of the list.
 func (c *availableCommand) gather(ctx context.Context, cl *cluster.Cluster) ([]availablePackage, error) {
 	namespaces := []string{cl.Namespace}
 	if c.cluster {
@@ -173,11 +177,13 @@ func (c *availableCommand) gather(ctx context.Context, cl *cluster.Cluster) ([]a
 
 // offering returns the namespaces with repositories. The first is "", for the cluster.
 func offering(ctx context.Context, cl *cluster.Cluster) ([]string, error) {
+	// Metadata suffices, because only the namespaces are needed.
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind("AvailablePackageList"))
 	if err := cl.List(ctx, list); err != nil && !apierrors.IsForbidden(err) {
 		return nil, cl.Explain("cannot read the offers of repositories", err)
 	}
+
 	namespaces := []string{""}
 	for i := range list.Items {
 		namespaces = append(namespaces, list.Items[i].Namespace)

@@ -41,8 +41,10 @@ type availableVersionReport struct {
 	NotHere string `json:"notHere,omitempty"`
 }
 
+// one prints a package with all of its versions, or one version with its details.
 func (c *availableCommand) one(ctx context.Context, cl *cluster.Cluster, name, version string) error {
 	choose := desired.ChooserFor(cl, map[bool]string{false: cl.Namespace}[c.cluster])
+	// Prereleases are shown, too, with the reason why they are not chosen by themselves.
 	found, err := choose.Choose(ctx, name, versions.Request{Selection: corev1alpha1.VersionSelection{Prereleases: &corev1alpha1.Prereleases{}}})
 	if err != nil {
 		return err
@@ -99,6 +101,7 @@ func (c *availableCommand) values(ctx context.Context, name string, v *corev1alp
 	})
 }
 
+// reportOf returns the report of a package, with its highest version first.
 func reportOf(found *desired.Chosen) *availableReport {
 	r := &availableReport{Name: found.Name, Display: found.Display}
 	why := found.Why()
@@ -118,6 +121,7 @@ func sayPrereleases(r *availableReport) {
 	}
 }
 
+// only returns one version of a report, or an error that lists the offered ones.
 func only(r *availableReport, version string) ([]availableVersionReport, error) {
 	var known []string
 	for _, v := range r.Versions {
@@ -129,6 +133,7 @@ func only(r *availableReport, version string) ([]availableVersionReport, error) 
 	return nil, fmt.Errorf("version %s of %s is not offered; the offered versions are: %s", version, r.Name, strings.Join(known[:min(len(known), limits.VersionsNamed)], ", "))
 }
 
+// availableText prints a package with a list of versions, or with the details of the only one.
 func availableText(r *availableReport, one bool, styles terminal.Styles) string {
 	t := &availableWriter{styles: styles}
 	t.head(r)
@@ -140,11 +145,14 @@ func availableText(r *availableReport, one bool, styles terminal.Styles) string 
 	return t.String()
 }
 
+// availableWriter collects the text of a package. It escapes all texts, because repositories choose
+// them.
 type availableWriter struct {
 	strings.Builder
 	styles terminal.Styles
 }
 
+// field writes a line with a name and a value, unless the value is empty.
 func (t *availableWriter) field(name, value string) {
 	if value = terminal.Line(strings.TrimSpace(value)); value != "" {
 		t.WriteString("  " + t.styles.Faint(terminal.Pad(name, 11)) + "  " + value + "\n")
@@ -162,6 +170,7 @@ func (t *availableWriter) text(title, text string) {
 	}
 }
 
+// head writes the name and the texts for a catalogue.
 func (t *availableWriter) head(r *availableReport) {
 	t.WriteString(t.styles.Strong(terminal.Line(r.Name)) + "\n")
 	d := r.Display
@@ -181,6 +190,7 @@ func (t *availableWriter) head(r *availableReport) {
 	t.field("Support", d.Support)
 }
 
+// versions writes the description and a table of the versions.
 func (t *availableWriter) versions(r *availableReport) {
 	if r.Display != nil {
 		t.text("Description", r.Display.LongDescription)
@@ -200,6 +210,7 @@ func (t *availableWriter) versions(r *availableReport) {
 	}
 }
 
+// version writes the details of one version.
 func (t *availableWriter) version(v *availableVersionReport) {
 	release := v.Release
 	if release == nil {
@@ -255,6 +266,7 @@ func oneScope(scopes []corev1alpha1.Scope) corev1alpha1.Scope {
 	return ""
 }
 
+// constraintsText returns the constraints of a version in one line.
 func constraintsText(all []corev1alpha1.AvailableConstraint) string {
 	var out []string
 	for _, c := range all {

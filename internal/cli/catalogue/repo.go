@@ -22,6 +22,7 @@ type repoCommand struct {
 	cluster bool
 }
 
+// newRepo returns the command repo with its subcommands.
 func newRepo(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repo",
@@ -47,6 +48,7 @@ func (c *repoCommand) named(cmd *cobra.Command, run func(context.Context, cluste
 			n, err = c.parse(args[0])
 		}
 
+		// The first error wins: the argument's, then the flags'.
 		for _, check := range append(checks, c.Output.Check) {
 			if err == nil {
 				err = check()
@@ -64,6 +66,7 @@ func (c *repoCommand) named(cmd *cobra.Command, run func(context.Context, cluste
 	return cmd
 }
 
+// parse reads the name of a repository, and adds the scope of --cluster.
 func (c *repoCommand) parse(arg string) (cluster.Name, error) {
 	n, err := cluster.ParseRepository(arg)
 	if err != nil {
@@ -72,6 +75,7 @@ func (c *repoCommand) parse(arg string) (cluster.Name, error) {
 	return n.Scoped(arg, c.cluster)
 }
 
+// find connects, and reads a repository.
 func (c *repoCommand) find(ctx context.Context, n cluster.Name) (*cluster.Cluster, corev1alpha1.GenericPackageRepository, error) {
 	cl, err := c.Connect()
 	if err != nil {

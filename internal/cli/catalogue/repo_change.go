@@ -23,11 +23,13 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// repoAddCommand is kubectl package repo add.
 type repoAddCommand struct {
 	repoCommand
 	spec repoSpecFlags
 }
 
+// newRepoAdd returns the command repo add.
 func newRepoAdd(on command.Command) *cobra.Command {
 	c := &repoAddCommand{repoCommand: repoCommand{Command: on}}
 	cmd := &cobra.Command{
@@ -53,6 +55,7 @@ interval, the priority or a folder in a git repository, see docs/api-reference.m
 			if c.spec.image != "" && c.spec.image != args[1] {
 				err = cmp.Or(err, fmt.Errorf("%s and --url %s contradict each other", args[1], c.spec.image))
 			}
+			// The argument is the same as --url, so it is set as that flag and checked only once.
 			err = cmp.Or(err, cmd.Flags().Set("url", args[1]))
 		}
 
@@ -72,6 +75,7 @@ interval, the priority or a folder in a git repository, see docs/api-reference.m
 	return cmd
 }
 
+// checkNew returns an error of usage for an invalid name or a missing source.
 func (c *repoAddCommand) checkNew(n cluster.Name) error {
 	if problems := validation.IsDNS1123Subdomain(n.Name); len(problems) > 0 {
 		return fmt.Errorf("NAME %q cannot be the name of a repository: %s", n.Name, problems[0])
@@ -82,6 +86,8 @@ func (c *repoAddCommand) checkNew(n cluster.Name) error {
 	return nil
 }
 
+// run creates the repository. An existing repository with the same spec is not an error, so that
+// scripts can repeat the command.
 func (c *repoAddCommand) run(ctx context.Context, n cluster.Name, spec *corev1alpha1.PackageRepositorySpec) error {
 	cl, err := c.Connect()
 	if err != nil {
@@ -117,12 +123,14 @@ func (c *repoCommand) report(ctx context.Context, cl *cluster.Cluster, r corev1a
 	return c.awaitRepository(ctx, cl, r, retry)
 }
 
+// repoUpdateCommand is kubectl package repo update.
 type repoUpdateCommand struct {
 	repoCommand
 	spec   repoSpecFlags
 	paused bool
 }
 
+// newRepoUpdate returns the command repo update.
 func newRepoUpdate(on command.Command) *cobra.Command {
 	c := &repoUpdateCommand{repoCommand: repoCommand{Command: on}}
 	cmd := &cobra.Command{
@@ -141,6 +149,8 @@ any more, but its packages are still offered.`,
 	return cmd
 }
 
+// run changes the repository and waits. A paused repository is not fetched, so it does not wait for
+// one.
 func (c *repoUpdateCommand) run(ctx context.Context, n cluster.Name) error {
 	var (
 		cl          *cluster.Cluster
@@ -160,6 +170,7 @@ func (c *repoUpdateCommand) run(ctx context.Context, n cluster.Name) error {
 
 	var refused apierrors.APIStatus
 	switch {
+	// Only an answer of the API server needs an explanation. Errors of the flags have their own.
 	case errors.As(err, &refused):
 		return cl.Explain("cannot change "+cluster.RepositoryText(r), err)
 	case err != nil:
@@ -203,6 +214,7 @@ func (c *repoUpdateCommand) change(ctx context.Context, r corev1alpha1.GenericPa
 	return "is fetched again", fetch, nil
 }
 
+// newRepoDelete returns the command repo delete.
 func newRepoDelete(on command.Command) *cobra.Command {
 	c := &repoCommand{Command: on}
 	cmd := c.named(&cobra.Command{
@@ -215,6 +227,8 @@ it stay installed, but get no new versions from it.`,
 	return cmd
 }
 
+// delete deletes a repository, and waits until it no longer exists. The UID guards against a new
+// one of the same name.
 func (c *repoCommand) delete(ctx context.Context, n cluster.Name) error {
 	cl, r, err := c.find(ctx, n)
 	if err != nil {

@@ -22,11 +22,13 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// repoGetCommand is kubectl package repo get.
 type repoGetCommand struct {
 	repoCommand
 	everywhere bool
 }
 
+// newRepoGet returns the command repo get.
 func newRepoGet(on command.Command) *cobra.Command {
 	c := &repoGetCommand{repoCommand: repoCommand{Command: on}}
 	cmd := &cobra.Command{
@@ -44,6 +46,7 @@ repository, its packages, and its problems.`,
 	return cmd
 }
 
+// run prints the repositories, or one of them with its problems.
 func (c *repoGetCommand) run(ctx context.Context, n cluster.Name) error {
 	cl, err := c.Connect()
 	switch {
@@ -61,6 +64,8 @@ func (c *repoGetCommand) run(ctx context.Context, n cluster.Name) error {
 	return c.Output.Write(c.Streams.Out, published(r), func(styles terminal.Styles) string { return repositoryScreen(r, styles) })
 }
 
+// list prints the repositories. If the user may not read the ones of the cluster, it leaves them
+// out, unless --cluster requires them.
 func (c *repoGetCommand) list(ctx context.Context, cl *cluster.Cluster) error {
 	var found []corev1alpha1.GenericPackageRepository
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
@@ -115,6 +120,7 @@ func published(r corev1alpha1.GenericPackageRepository) corev1alpha1.GenericPack
 	return out
 }
 
+// repositoryWord returns the state of a repository in a colour.
 func repositoryWord(r corev1alpha1.GenericPackageRepository, styles terminal.Styles) string {
 	word, works := cluster.RepositoryState(r)
 	switch works {
@@ -126,6 +132,7 @@ func repositoryWord(r corev1alpha1.GenericPackageRepository, styles terminal.Sty
 	return styles.Busy(word)
 }
 
+// repositoryScreen returns the screen of one repository.
 func repositoryScreen(r corev1alpha1.GenericPackageRepository, styles terminal.Styles) string {
 	var b strings.Builder
 	field := func(name, value string) {
@@ -138,6 +145,7 @@ func repositoryScreen(r corev1alpha1.GenericPackageRepository, styles terminal.S
 	field("Status", repositoryWord(r, styles))
 	for _, typ := range []string{corev1alpha1.ConditionReady, corev1alpha1.ConditionConflicting} {
 		condition := conditionOf(r, typ)
+		// Ready is bad if it is False, and Conflicting is bad if it is True.
 		if bad := metav1.ConditionStatus(map[bool]string{true: "False", false: "True"}[typ == corev1alpha1.ConditionReady]); condition != nil && condition.Status == bad {
 			for line := range strings.Lines(condition.Message) {
 				field("", terminal.Line(strings.TrimSpace(line)))

@@ -30,6 +30,7 @@ type repoSpecFlags struct {
 	given            func(flag string) bool
 }
 
+// add adds the flags to a command.
 func (f *repoSpecFlags) add(cmd *cobra.Command) {
 	f.given = cmd.Flags().Changed
 	flags := cmd.Flags()
@@ -60,6 +61,8 @@ func (f *repoSpecFlags) check() error {
 	}
 
 	for _, address := range []string{f.http, f.git} {
+		// Every user with rights on repositories can read the address in the object. The user name
+		// of SSH is not secret.
 		if u, err := url.Parse(address); err == nil && u.User != nil {
 			if _, password := u.User.Password(); password || address == f.http {
 				return errors.New("the URL has credentials: put them into a Secret, and name it with --secret-ref")
@@ -117,6 +120,7 @@ func (f *repoSpecFlags) source(ctx context.Context, s *corev1alpha1.RepositorySo
 	return nil
 }
 
+// setSecrets sets the Secrets with credentials. Only an image can have several.
 func (f *repoSpecFlags) setSecrets(s *corev1alpha1.RepositorySource) error {
 	if !f.given("secret-ref") {
 		return nil
@@ -149,6 +153,7 @@ func (f *repoSpecFlags) setSecrets(s *corev1alpha1.RepositorySource) error {
 	return nil
 }
 
+// setTags sets the selection of tags. Files on a web server have no tags.
 func (f *repoSpecFlags) setTags(s *corev1alpha1.RepositorySource) error {
 	if !f.given("tag-constraint") && !f.prereleases.Given() {
 		return nil
@@ -174,6 +179,7 @@ func readInline(ctx context.Context, names []string) (map[string]string, error) 
 			return nil, err
 		}
 
+		// The paths become keys of the object, so they do not start with the path of an argument.
 		for _, input := range in.Out {
 			name := filepath.Base(input.Name)
 			if rel, err := filepath.Rel(root, input.Name); err == nil && rel != "." {

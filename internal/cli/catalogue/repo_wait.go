@@ -65,6 +65,7 @@ func (c *repoCommand) awaitRepository(ctx context.Context, cl *cluster.Cluster, 
 	return nil
 }
 
+// printProblems prints the problems of a repository that is nevertheless ready.
 func (c *repoCommand) printProblems(r corev1alpha1.GenericPackageRepository) {
 	for _, problem := range r.RepositoryStatus().Problems {
 		fmt.Fprintln(c.Streams.ErrOut, "warning: "+terminal.Line(problem))
@@ -74,12 +75,15 @@ func (c *repoCommand) printProblems(r corev1alpha1.GenericPackageRepository) {
 	}
 }
 
+// waitingForManager is the state before the manager has noticed a change.
 const waitingForManager = progress.Unnoticed
 
+// conditionOf returns a condition of a repository; nil if it has none of the type.
 func conditionOf(r corev1alpha1.GenericPackageRepository, typ string) *metav1.Condition {
 	return meta.FindStatusCondition(*r.StatusConditions(), typ)
 }
 
+// stalled reports whether the manager has given up until the spec changes.
 func stalled(r corev1alpha1.GenericPackageRepository) bool {
 	c := conditionOf(r, corev1alpha1.ConditionStalled)
 	return c != nil && c.Status == metav1.ConditionTrue
@@ -92,6 +96,7 @@ func repositoryState(r corev1alpha1.GenericPackageRepository, retry string) (wor
 	switch {
 	case r.RepositorySpec().Paused:
 		return "paused", "it is paused, so it is not fetched. To resume it: kubectl package repo update " + cluster.RepositoryFlags(r) + " --paused=false", false
+	// The status is about an earlier spec, or about the fetch before the requested one.
 	case ready == nil || ready.ObservedGeneration < r.GetGeneration() || retry != "" && r.RepositoryStatus().LastHandledRetry != retry:
 		return waitingForManager, "", false
 	case ready.Status == metav1.ConditionTrue:
@@ -109,6 +114,7 @@ func repositoryState(r corev1alpha1.GenericPackageRepository, retry string) (wor
 func (c *repoCommand) awaitGone(ctx context.Context, cl *cluster.Cluster, r corev1alpha1.GenericPackageRepository) error {
 	uid := r.GetUID()
 	lines := progressLines{out: c.Streams.ErrOut, begin: time.Now()}
+	// gone ends the wait when another repository has taken the name.
 	gone := errors.New("gone")
 	held := func() string {
 		return "it is held by the finalizers " + strings.Join(r.GetFinalizers(), ", ") + ". Is lockstep-manager running?"
@@ -135,6 +141,7 @@ type progressLines struct {
 	last  string
 }
 
+// show writes a line unless it repeats the last one.
 func (p *progressLines) show(word string) {
 	if word = terminal.Line(word); word != p.last {
 		fmt.Fprintf(p.out, "%7s  %s\n", progress.Elapsed(time.Since(p.begin)), word)

@@ -62,6 +62,7 @@ func (c *collection) add(ctx context.Context, ref string) error {
 	if _, err := name.ParseReference(ref); err != nil {
 		return fmt.Errorf("%q is not a valid image reference: write it as host/path:tag or host/path@sha256:…", ref)
 	}
+	// Marked before the walk, because packages and repositories can name each other in a cycle.
 	c.walked[ref] = true
 	c.list(ref)
 	digest, err := c.content.Resolve(ctx, ref)
@@ -70,6 +71,7 @@ func (c *collection) add(ctx context.Context, ref string) error {
 	}
 
 	c.digests[ref] = digest
+	// The files are read by digest, so that they belong to the saved image even if the tag moves.
 	pinned := repositoryOf(ref) + "@" + digest
 	files, err := c.content.PackageFiles(ctx, pinned)
 	if err != nil {
@@ -101,6 +103,7 @@ func (c *collection) add(ctx context.Context, ref string) error {
 	return nil
 }
 
+// addPackage adds the images and dependencies in the locks of a package and its components.
 func (c *collection) addPackage(ctx context.Context, ref string, files loader.Files) error {
 	locked := map[string]bool{}
 	for _, part := range loader.Parts(files) {
@@ -108,6 +111,7 @@ func (c *collection) addPackage(ctx context.Context, ref string, files loader.Fi
 		if read == nil {
 			return fmt.Errorf("the package %s: %w", ref, problems.Err())
 		}
+		// Without a lock, the package names no images.
 		if read.Lock == nil {
 			continue
 		}
@@ -143,6 +147,7 @@ func (c *collection) addOfObjects(ctx context.Context, ref string, files loader.
 		for _, testCase := range cases {
 			pkg, _, err := loader.Preview(ctx, files, loader.PreviewOptions{Component: part.Component, TestCase: testCase, LockedImages: true})
 			if err != nil {
+				// A package for the cluster cannot be rendered for a namespace.
 				pkg, _, err = loader.Preview(ctx, files, loader.PreviewOptions{Component: part.Component, TestCase: testCase, LockedImages: true, Cluster: true})
 			}
 			if err != nil {
@@ -168,6 +173,7 @@ func (c *collection) addOfObjects(ctx context.Context, ref string, files loader.
 	}
 }
 
+// list adds a reference once.
 func (c *collection) list(ref string) {
 	if c.listed[ref] {
 		return
@@ -179,6 +185,7 @@ func (c *collection) list(ref string) {
 	}
 }
 
+// warn adds a warning once.
 func (c *collection) warn(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(c.warnings, text) {
 		c.warnings = append(c.warnings, text)

@@ -24,6 +24,7 @@ func New(on command.Command) *cobra.Command {
 		Use:   "bundle",
 		Short: "Carry packages, with all images they need, into a network without access to their registry",
 	}
+
 	cmd.AddCommand(newSave(on), newLoad(on))
 	return cmd
 }
@@ -35,6 +36,7 @@ type bundleCommand struct {
 	file, to string
 }
 
+// newSave returns the command bundle save.
 func newSave(on command.Command) *cobra.Command {
 	c := &bundleCommand{Command: on}
 	cmd := &cobra.Command{
@@ -87,12 +89,14 @@ func (c *bundleCommand) save(ctx context.Context, refs []string) error {
 	return nil
 }
 
+// warn prints the warnings of a report to standard error.
 func (c *bundleCommand) warn(report *Report) {
 	for _, warning := range report.Warnings {
 		fmt.Fprintln(c.Streams.ErrOut, "Warning: "+terminal.Line(warning))
 	}
 }
 
+// newLoad returns the command bundle load.
 func newLoad(on command.Command) *cobra.Command {
 	c := &bundleCommand{Command: on}
 	cmd := &cobra.Command{
@@ -126,6 +130,7 @@ its own, and run kubectl package verify on its images there before you use them.
 	return cmd
 }
 
+// load pushes the bundle, and prints how the manager finds its images.
 func (c *bundleCommand) load(ctx context.Context, file string) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -138,6 +143,7 @@ func (c *bundleCommand) load(ctx context.Context, file string) error {
 	}
 
 	c.warn(report)
+	// Texts of the bundle are escaped, because its index can come from an untrusted source.
 	return c.Output.Write(c.Streams.Out, report, func(terminal.Styles) string {
 		var b strings.Builder
 		for _, image := range report.Images {

@@ -34,6 +34,7 @@ func Load(ctx context.Context, to Registries, r io.Reader, prefix string) (*Repo
 	if err != nil {
 		return nil, err
 	}
+	// The bundle is unpacked before the first push, so that a damaged one changes no registry.
 	defer func() { _ = os.RemoveAll(folder) }()
 	if err := extract(r, folder); err != nil {
 		return nil, err
@@ -48,6 +49,7 @@ func Load(ctx context.Context, to Registries, r io.Reader, prefix string) (*Repo
 		return nil, fmt.Errorf("it is not a bundle: index.json: %w", err)
 	}
 
+	// All targets are checked before the first push.
 	targets, overrides, err := place(list.Manifests, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("index.json: %w", err)
@@ -86,10 +88,12 @@ func place(images []v1.Descriptor, prefix string) (targets []string, overrides r
 			return nil, nil, fmt.Errorf("manifests[%d]: the annotation %s is %q, but overrides need a host in the form host or host:port, in lower case", i, refName, ref)
 		}
 
+		// A path such as .. in the index would push outside the prefix.
 		if path.Clean("/"+repository) != "/"+repository {
 			return nil, nil, fmt.Errorf("manifests[%d]: the annotation %s is %q, which might lead out of the prefix", i, refName, ref)
 		}
 		named := host != ""
+		// A reference without a host means Docker Hub, but no override can match its prefix.
 		if !named {
 			host, repository = "docker.io", parsed.Context().RepositoryStr()
 		}
@@ -139,6 +143,7 @@ func imageConfigs(overrides registry.Overrides) string {
 // grammar of references allows other hosts, even with the characters that separate overrides.
 var hostPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?(:[0-9]+)?$`)
 
+// push pushes an image, or an index with all of its platforms.
 func push(ctx context.Context, to Registries, index v1.ImageIndex, d v1.Descriptor, target string) error {
 	parsed, options, err := to.Remote(ctx, target)
 	if err != nil {
@@ -180,8 +185,10 @@ func isSignature(ref string, index v1.ImageIndex, d v1.Descriptor) bool {
 	return err == nil && m.Subject != nil
 }
 
+// signatureTag matches the tag that cosign 2 gives the signature of an image.
 var signatureTag = regexp.MustCompile(`:sha256-[0-9a-f]{64}\.sig$`)
 
+// layoutFile matches the names of the files in an OCI layout.
 var layoutFile = regexp.MustCompile(`^(oci-layout|index\.json|blobs/sha256/([0-9a-f]{64}))$`)
 
 // extract writes the files of a layout into a folder. It refuses other files, blobs that do not
@@ -215,6 +222,7 @@ func extract(r io.Reader, folder string) error {
 			}
 		}
 
+		// Blobs are streamed to a file, but manifests are read into memory.
 		if match[2] == "" && header.Size > limits.ImageManifestBytes {
 			return fmt.Errorf("it is not a bundle: %q has %d bytes, the limit is %d", header.Name, header.Size, limits.ImageManifestBytes)
 		}
@@ -224,6 +232,7 @@ func extract(r io.Reader, folder string) error {
 	}
 }
 
+// extractFile writes one file, and checks it against a digest; empty for no check.
 func extractFile(r io.Reader, file, digest string) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {

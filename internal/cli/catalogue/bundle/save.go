@@ -68,6 +68,8 @@ func Save(ctx context.Context, from Registries, roots []string, w io.Writer, scr
 	if err != nil {
 		return nil, err
 	}
+	// The folder is next to the output, because the temporary folder of the system can be too
+	// small.
 	folder, err := os.MkdirTemp(scratch, ".bundle-")
 	if err != nil {
 		return nil, err
@@ -91,6 +93,7 @@ func Save(ctx context.Context, from Registries, roots []string, w io.Writer, scr
 	return s.report, writeTar(w, folder)
 }
 
+// saving is one run of Save.
 type saving struct {
 	path        layout.Path
 	from        Registries
@@ -105,6 +108,7 @@ func (s *saving) image(ctx context.Context, ref, known string) error {
 	if err != nil {
 		return err
 	}
+	// The tag could have moved since the files were read.
 	if known != "" {
 		parsed = parsed.Context().Digest(known)
 	}
@@ -169,10 +173,12 @@ func (s *saving) signatures(ctx context.Context, image name.Reference, ref strin
 		}
 	}
 
+	// cosign 2 names the tag of a signature after the digest of the image.
 	tag := strings.Replace(digest.String(), ":", "-", 1) + ".sig"
 	return s.signature(repository.Tag(tag), repositoryOf(ref)+":"+tag, options)
 }
 
+// signature saves a signature. A missing one is not an error.
 func (s *saving) signature(parsed name.Reference, ref string, options []remote.Option) error {
 	_, err := s.write(parsed, ref, options)
 	var answer *transport.Error
@@ -198,6 +204,7 @@ func (s *saving) index() error {
 	if err != nil {
 		return err
 	}
+	// Load refuses a larger index.
 	if size, err := list.Size(); err != nil || size > limits.ImageManifestBytes {
 		return errors.Join(err, fmt.Errorf("the list of %d images and signatures has %d bytes, the limit of index.json is %d: save fewer packages into one bundle",
 			len(s.descriptors), size, limits.ImageManifestBytes))
