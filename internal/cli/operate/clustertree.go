@@ -35,6 +35,7 @@ type clusterTree struct {
 	Phases    []treePhase `json:"phases"`
 }
 
+// treePhase is a phase with its objects.
 type treePhase struct {
 	Name    string                  `json:"name"`
 	State   corev1alpha1.PhaseState `json:"state,omitempty"`
@@ -54,6 +55,7 @@ type treeObject struct {
 	Message   string `json:"message,omitempty"`
 }
 
+// clusterTreeCommand is kubectl package clustertree, which Package Operator has.
 type clusterTreeCommand struct{ command.Command }
 
 // newClusterTree returns Package Operator's name for status --objects.
@@ -69,6 +71,7 @@ func newClusterTree(on command.Command) *cobra.Command {
 	return cmd
 }
 
+// run prints the tree of an installed package.
 func (c *clusterTreeCommand) run(ctx context.Context, n cluster.Name) error {
 	cl, r, err := c.Rollout(ctx, n)
 	if err != nil {
@@ -107,6 +110,8 @@ func objectsOf(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout) (*c
 	return &tree, nil
 }
 
+// treeOf combines the wanted objects of a revision with their live state. Messages of the engine
+// about blocking objects win over kstatus's.
 func treeOf(
 	r *cluster.Rollout, set corev1alpha1.GenericObjectSet, wanted []objectdiff.Object,
 	live map[objects.Key]*unstructured.Unstructured, unreadable map[schema.GroupKind]string,
@@ -115,6 +120,7 @@ func treeOf(
 	if resolved := r.Package.PackageStatus().Resolved; resolved != nil {
 		t.Package = strings.TrimSpace(resolved.PackageName + " " + resolved.Version)
 	}
+	// Any revision of the package can be the controller of an object.
 	owners := map[types.UID]bool{r.Deployment.GetUID(): true}
 	for _, s := range r.Sets {
 		owners[s.GetUID()] = true
@@ -140,6 +146,7 @@ func treeOf(
 			gv, _ := schema.ParseGroupVersion(fmt.Sprint(o.Value["apiVersion"]))
 			leaf := treeObject{Group: gv.Group, Version: gv.Version, Kind: o.Key.Kind, Namespace: o.Key.Namespace, Name: o.Key.Name}
 			leaf.Health, leaf.Message = health(live[o.Key], unreadable[o.Key.GroupKind()], owners)
+			// The agent of the class decides about these objects, not the engine.
 			if ph.Class != "" && ph.Class != corev1alpha1.PhaseClassDefault {
 				leaf.Health, leaf.Message = string(status.UnknownStatus), fmt.Sprintf("the agent of class %q writes it", ph.Class)
 			}
@@ -192,6 +199,7 @@ func health(u *unstructured.Unstructured, unreadable string, owners map[types.UI
 	return string(result.Status), message
 }
 
+// draw returns the tree as text, in Package Operator's form.
 func (t clusterTree) draw(styles terminal.Styles) string {
 	var b strings.Builder
 	name := t.Namespace + "/" + t.Name
@@ -222,6 +230,7 @@ func (t clusterTree) draw(styles terminal.Styles) string {
 	return b.String()
 }
 
+// healthStyle returns a state of kstatus in its colour.
 func healthStyle(styles terminal.Styles, health string) string {
 	switch status.Status(health) {
 	case status.CurrentStatus:

@@ -22,6 +22,7 @@ type depsCommand struct {
 	cluster, everywhere bool
 }
 
+// newDeps returns the command deps.
 func newDeps(on command.Command) *cobra.Command {
 	c := &depsCommand{Command: on}
 	cmd := c.About(&cobra.Command{
@@ -46,6 +47,7 @@ delete it.`,
 	return cmd
 }
 
+// name parses the arguments. The name is empty for all packages.
 func (c *depsCommand) name(args []string) (n cluster.Name, err error) {
 	if c.everywhere && (len(args) > 0 || c.cluster) {
 		return n, errors.New("--all-namespaces shows everything: leave out --cluster and NAME")
@@ -65,6 +67,8 @@ type dependencyReport struct {
 	Why      *graph.Reasons `json:"why,omitempty"`
 }
 
+// run prints the graph of the selected packages, or one package with the reasons for its
+// installation.
 func (c *depsCommand) run(ctx context.Context, n cluster.Name) error {
 	cl, err := c.Connect()
 	if err != nil {
@@ -114,6 +118,7 @@ func nodeOf(ctx context.Context, cl *cluster.Cluster, g *graph.Graph, n cluster.
 	if err != nil {
 		return nil, err
 	}
+	// A package that the list does not contain, because of missing rights, is shown alone.
 	if node := g.Node(graph.KeyOf(pkg)); node != nil {
 		return node, nil
 	}

@@ -11,11 +11,13 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// explainCommand is kubectl package explain.
 type explainCommand struct {
 	command.Command
 	cluster bool
 }
 
+// newExplain returns the command explain.
 func newExplain(on command.Command) *cobra.Command {
 	c := &explainCommand{Command: on}
 	cmd := &cobra.Command{
@@ -37,6 +39,7 @@ not read. For a package in a folder or an image see kubectl package inspect.`,
 	return cmd
 }
 
+// name parses the argument and adds the scope of --cluster.
 func (c *explainCommand) name(args []string) (cluster.Name, error) {
 	n, err := cluster.ParseName(args[0])
 	if err != nil {
@@ -45,6 +48,7 @@ func (c *explainCommand) name(args []string) (cluster.Name, error) {
 	return n.Scoped(args[0], c.cluster)
 }
 
+// diagnose prints why a package is not available.
 func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
 	cl, target, pkg, err := c.Find(ctx, n)
 	if err != nil {

@@ -19,12 +19,14 @@ import (
 // pauseTimeout is the default for one reconcile.
 const pauseTimeout = time.Minute
 
+// pauseCommand is kubectl package pause, or unpause if paused is false.
 type pauseCommand struct {
 	command.Command
 	paused  bool
 	message string
 }
 
+// newPause returns the command pause.
 func newPause(on command.Command) *cobra.Command {
 	c := &pauseCommand{Command: on, paused: true}
 	cmd := c.complete(&cobra.Command{
@@ -42,6 +44,7 @@ deployment/lockstep-manager --replicas=0.`,
 	return cmd
 }
 
+// newUnpause returns the command unpause.
 func newUnpause(on command.Command) *cobra.Command {
 	c := &pauseCommand{Command: on}
 	return c.complete(&cobra.Command{
@@ -53,6 +56,7 @@ status watches the rollout.`,
 	})
 }
 
+// complete adds the flags and the run of both commands.
 func (c *pauseCommand) complete(cmd *cobra.Command) *cobra.Command {
 	cmd = c.About(cmd, command.PackageName, c.run)
 	cmd.Args = command.Takes("NAME", "[NAME]")
@@ -60,6 +64,7 @@ func (c *pauseCommand) complete(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// run sets spec.paused with its message, and waits until the manager has noticed.
 func (c *pauseCommand) run(ctx context.Context, n cluster.Name) error {
 	cl, target, pkg, err := c.Find(ctx, n)
 	if err != nil {

@@ -13,11 +13,13 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// retryCommand is kubectl package retry.
 type retryCommand struct {
 	command.Command
 	job bool
 }
 
+// newRetry returns the command retry.
 func newRetry(on command.Command) *cobra.Command {
 	c := &retryCommand{Command: on}
 	cmd := c.About(&cobra.Command{
@@ -38,6 +40,7 @@ It needs the rights to delete Jobs and to patch the status of ObjectDeployments.
 	return cmd
 }
 
+// name parses a package, or job/NAME for a Job.
 func (c *retryCommand) name(args []string) (cluster.Name, error) {
 	if n, ok := jobName(args); ok {
 		c.job = true
@@ -46,6 +49,7 @@ func (c *retryCommand) name(args []string) (cluster.Name, error) {
 	return command.PackageName(args)
 }
 
+// run requests a retry of a package, or runs a Job again.
 func (c *retryCommand) run(ctx context.Context, n cluster.Name) error {
 	if c.job {
 		return c.runJob(ctx, n)
@@ -64,6 +68,7 @@ func (c *retryCommand) run(ctx context.Context, n cluster.Name) error {
 	}
 
 	fmt.Fprintln(c.Streams.Out, terminal.Line(target.String()+" is being retried"))
+	// A package that is being deleted does not become available.
 	if !c.Wait || pkg.GetDeletionTimestamp() != nil {
 		return nil
 	}

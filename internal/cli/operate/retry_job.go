@@ -26,6 +26,7 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
+// rerunInterval is the time between two reads of a Job.
 const rerunInterval = 200 * time.Millisecond
 
 // jobName parses job/NAME.
@@ -48,8 +49,11 @@ type rerun struct {
 	before types.UID
 }
 
+// String names the Job in messages.
 func (r *rerun) String() string { return "job " + r.key.String() }
 
+// runJob deletes a finished Job with its record, and waits until the engine has created it again.
+// The checks come first, because a paused package would not create it.
 func (c *retryCommand) runJob(ctx context.Context, n cluster.Name) error {
 	cl, err := c.Connect()
 	if err != nil {
@@ -80,6 +84,7 @@ func (c *retryCommand) runJob(ctx context.Context, n cluster.Name) error {
 		return fmt.Errorf("%s: its package %s is paused, so its objects are not created. To resume it: kubectl package unpause", r, dep.GetName())
 	}
 	if job != nil {
+		// A running Job has side effects, so only the user decides to interrupt it.
 		if objects.OutcomeOf(job.Object) == "" {
 			return fmt.Errorf("%s has not finished. Delete it to start it again: kubectl delete job -n %s %s", r, r.key.Namespace, r.key.Name)
 		}
@@ -103,6 +108,7 @@ func (c *retryCommand) runJob(ctx context.Context, n cluster.Name) error {
 	return nil
 }
 
+// read returns the Job; nil if it does not exist.
 func (r *rerun) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	job := &unstructured.Unstructured{}
 	job.SetGroupVersionKind(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"})
@@ -166,6 +172,8 @@ func (r *rerun) deployment(ctx context.Context, job *unstructured.Unstructured) 
 
 		for _, dep := range list.GenericObjectDeployments() {
 			at := r.recorded(dep)
+			// A deployment with a target can have a record of a Job in the other cluster, even if a
+			// Job of that name is here.
 			elsewhere := at >= 0 && (job == nil || inTarget(dep))
 			switch {
 			case dep.GetUID() != owner && !elsewhere, found != nil && inTarget(found) == inTarget(dep):
@@ -189,10 +197,13 @@ func (r *rerun) deployment(ctx context.Context, job *unstructured.Unstructured) 
 	return nil, fmt.Errorf("there is no %s, and no package has a record of it", r)
 }
 
+// inTarget reports whether the objects of a deployment are in another cluster.
 func inTarget(dep corev1alpha1.GenericObjectDeployment) bool {
 	return dep.ObjectDeploymentSpec().Template.Spec.TargetRef != nil
 }
 
+// recorded returns the index of the Job's record in the status of a deployment; -1 if there is
+// none.
 func (r *rerun) recorded(dep corev1alpha1.GenericObjectDeployment) int {
 	namespace := r.namespaceIn(dep)
 	return slices.IndexFunc(dep.ObjectDeploymentStatus().Jobs, func(j corev1alpha1.JobRecord) bool {
@@ -226,6 +237,7 @@ func (r *rerun) restarted(ctx context.Context, dep corev1alpha1.GenericObjectDep
 	path := fmt.Sprintf("/status/jobs/%d", at)
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": dep.GetUID()},
+		// The index is only valid as long as the list does not change.
 		{"op": "test", "path": path, "value": record},
 		{"op": "remove", "path": path},
 	})

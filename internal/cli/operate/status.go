@@ -28,6 +28,7 @@ func Commands(on command.Command) []*cobra.Command {
 	}
 }
 
+// statusCommand is kubectl package status.
 type statusCommand struct {
 	command.Command
 	objects bool
@@ -40,6 +41,7 @@ type statusReport struct {
 	Objects *clusterTree `json:"objects,omitempty"`
 }
 
+// newStatus returns the command status.
 func newStatus(on command.Command) *cobra.Command {
 	c := &statusCommand{Command: on}
 	cmd := c.About(&cobra.Command{
@@ -59,6 +61,7 @@ kubectl wait --for=condition=Ready package/NAME waits until its newest version i
 	return cmd
 }
 
+// run prints the status of a package. A package without a revision has no objects yet.
 func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 	cl, target, pkg, err := c.Find(ctx, n)
 	if err != nil {

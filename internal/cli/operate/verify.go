@@ -21,6 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
+// verifyCommand is kubectl package verify.
 type verifyCommand struct {
 	command.Command
 	registry content.RegistryFlags
@@ -31,6 +32,7 @@ type verifyCommand struct {
 	manager  string
 }
 
+// newVerify returns the command verify.
 func newVerify(on command.Command) *cobra.Command {
 	c := verifyCommand{Command: on}
 	cmd := &cobra.Command{
@@ -76,8 +78,10 @@ image. An identity needs a --trusted-root. Exits with 1 without a good signature
 	return cmd
 }
 
+// keyless reports whether the flags require an identity instead of a key.
 func (c *verifyCommand) keyless() bool { return c.identity != imagepolicy.Identity{} }
 
+// check returns an error of usage.
 func (c *verifyCommand) check() error {
 	switch {
 	case c.keyless() && c.root == "":
@@ -88,6 +92,7 @@ func (c *verifyCommand) check() error {
 	return nil
 }
 
+// run verifies an image by the flags, or else by the ImageConfigs of the cluster.
 func (c *verifyCommand) run(ctx context.Context, ref string) error {
 	decisions, keys := []imagepolicy.Decision{{Pull: ref}}, authn.Keychain(nil)
 	var err error
@@ -111,6 +116,7 @@ func (c *verifyCommand) run(ctx context.Context, ref string) error {
 	if err != nil {
 		return content.Advise(err)
 	}
+	// The image is verified by digest, so that the printed digest is the verified one.
 	var lines []string
 	for _, d := range decisions {
 		verified, err := puller.Verify(ctx, pull, digest, d.Verification, d.VerificationKey())
@@ -128,6 +134,7 @@ func (c *verifyCommand) run(ctx context.Context, ref string) error {
 	return nil
 }
 
+// purposes are the uses of an image that policies can verify.
 var purposes = []imagepolicy.Purpose{imagepolicy.Package, imagepolicy.Repository}
 
 // policies returns the decisions of the cluster's ImageConfigs about an image: one for each purpose
@@ -138,6 +145,7 @@ func (c *verifyCommand) policies(ctx context.Context, ref string) (decisions []i
 		return nil, nil, err
 	}
 	images, err := desired.ReadImages(ctx, cl, c.manager)
+	// A missing policy must not look like a success.
 	if err == nil && images.Unread != nil {
 		err = cl.Explain("read ImageConfigs and their keys", images.Unread)
 	}
@@ -155,6 +163,7 @@ func (c *verifyCommand) policies(ctx context.Context, ref string) (decisions []i
 			continue
 		}
 		keys = own
+		// The same policy can decide about both purposes.
 		if !slices.ContainsFunc(decisions, func(d imagepolicy.Decision) bool { return d.Policy == decision.Policy }) {
 			decisions = append(decisions, decision)
 		}

@@ -17,11 +17,13 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
+// activateCommand is kubectl package rollout activate.
 type activateCommand struct {
 	command.Command
 	revision int64
 }
 
+// newActivate returns the command rollout activate.
 func newActivate(on command.Command) *cobra.Command {
 	c := &activateCommand{Command: on}
 	cmd := c.About(&cobra.Command{
@@ -39,6 +41,7 @@ values are not kept, is refused.`,
 	return cmd
 }
 
+// run activates a revision, and waits until it has taken over.
 func (c *activateCommand) run(ctx context.Context, n cluster.Name) error {
 	cl, r, err := c.Rollout(ctx, n)
 	if err != nil {
@@ -66,6 +69,7 @@ func (c *activateCommand) await(ctx context.Context, cl *cluster.Cluster, r *clu
 	last := ""
 	err := c.Await(ctx, cl, set, r.String(), "is not rolled out", func() string { return terminal.Text(last) }, func() (bool, error) {
 		conds, spec := *set.StatusConditions(), set.ObjectSetSpec()
+		// An archived revision that no longer awaits activation was rolled back or rejected.
 		if c := meta.FindStatusCondition(conds, corev1alpha1.ConditionAwaitingActivation); c != nil && c.Status == metav1.ConditionFalse &&
 			spec.LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived {
 			return false, errors.New(terminal.Text(c.Message))
@@ -82,11 +86,13 @@ func (c *activateCommand) await(ctx context.Context, cl *cluster.Cluster, r *clu
 	return rolledOut(&c.Command, r.String(), set.ObjectSetSpec().Revision)
 }
 
+// rejectCommand is kubectl package rollout reject.
 type rejectCommand struct {
 	command.Command
 	revision int64
 }
 
+// newReject returns the command rollout reject.
 func newReject(on command.Command) *cobra.Command {
 	c := &rejectCommand{Command: on}
 	cmd := c.About(&cobra.Command{
@@ -102,6 +108,8 @@ configuration is not affected.`,
 	return cmd
 }
 
+// run rejects a revision. The revision in charge cannot be rejected, because nothing would replace
+// it.
 func (c *rejectCommand) run(ctx context.Context, n cluster.Name) error {
 	cl, r, err := c.Rollout(ctx, n)
 	if err != nil {

@@ -14,11 +14,13 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// diffCommand is kubectl package rollout diff.
 type diffCommand struct {
 	command.Command
 	from, to int64
 }
 
+// newDiff returns the command rollout diff.
 func newDiff(on command.Command) *cobra.Command {
 	c := &diffCommand{Command: on}
 	cmd := c.About(&cobra.Command{
@@ -37,6 +39,7 @@ cluster.`,
 	return cmd
 }
 
+// run prints the difference of two revisions.
 func (c *diffCommand) run(ctx context.Context, n cluster.Name) error {
 	cl, r, err := c.Rollout(ctx, n)
 	if err != nil {
@@ -60,6 +63,7 @@ func (c *diffCommand) run(ctx context.Context, n cluster.Name) error {
 	return c.Output.Write(c.Streams.Out, result, func(styles terminal.Styles) string { return diffText(r.String(), result, styles) })
 }
 
+// choose returns the revisions to compare: by default, the current one and the one before it.
 func (c *diffCommand) choose(r *cluster.Rollout) (from, to corev1alpha1.GenericObjectSet, err error) {
 	to = r.Current()
 	if to == nil {
@@ -80,6 +84,7 @@ func (c *diffCommand) choose(r *cluster.Rollout) (from, to corev1alpha1.GenericO
 	return from, to, err
 }
 
+// diffText returns a comparison as text. It has the signs of kubectl package plan.
 func diffText(what string, c objectdiff.Comparison, styles terminal.Styles) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  revision %d → %d\n", styles.Strong(terminal.Line(what)), c.From, c.To)
@@ -114,6 +119,7 @@ func diffText(what string, c objectdiff.Comparison, styles terminal.Styles) stri
 	return b.String()
 }
 
+// fieldChange returns the values of a field in one line; empty if they are shown as lines.
 func fieldChange(f objectdiff.Change) string {
 	before, after := f.Text(diffValueWidth)
 	switch {
@@ -127,4 +133,5 @@ func fieldChange(f objectdiff.Change) string {
 	return before + " → " + after
 }
 
+// diffValueWidth limits a value that differs.
 const diffValueWidth = 120

@@ -41,12 +41,14 @@ clusterobjectdeployment/NAME; kind and name can also be two arguments.`,
 // ErrNoRevision is the error for a package or deployment before its first rollout.
 var ErrNoRevision = errors.New("it has no revision yet")
 
+// historyCommand is kubectl package rollout history.
 type historyCommand struct {
 	command.Command
 	revision int64
 	timeline bool
 }
 
+// newHistory returns the command rollout history.
 func newHistory(on command.Command) *cobra.Command {
 	c := &historyCommand{Command: on}
 	cmd := c.About(&cobra.Command{
@@ -72,6 +74,7 @@ More: docs/administrate/upgrade-and-back.md#who-changed-it`,
 // wideFormat is the table with more columns.
 const wideFormat = "wide"
 
+// run prints the revisions, oldest first, as kubectl rollout history does.
 func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 	_, r, err := c.Rollout(ctx, n)
 	if err != nil {
@@ -134,6 +137,7 @@ func changedWith(set corev1alpha1.GenericObjectSet) string {
 	return with + " at " + at
 }
 
+// one prints one revision. The table has too little room for it, so YAML is the default.
 func (c *historyCommand) one(r *cluster.Rollout) error {
 	set, err := r.Revision(c.revision)
 	if err != nil {
@@ -153,6 +157,7 @@ func (c *historyCommand) one(r *cluster.Rollout) error {
 // maskedSet hides managed fields and values of Secrets.
 func maskedSet(set corev1alpha1.GenericObjectSet) (map[string]any, error) {
 	set = set.DeepCopyObject().(corev1alpha1.GenericObjectSet)
+	// Managed fields hide the content in a long output.
 	set.SetManagedFields(nil)
 	phases := set.ObjectSetSpec().Phases
 	for i := range phases {
@@ -180,11 +185,13 @@ func maskedSet(set corev1alpha1.GenericObjectSet) (map[string]any, error) {
 	return value, nil
 }
 
+// statusCommand is kubectl package rollout status.
 type statusCommand struct {
 	command.Command
 	watch bool
 }
 
+// newStatus returns the command rollout status.
 func newStatus(on command.Command) *cobra.Command {
 	c := &statusCommand{Command: on}
 	cmd := c.About(&cobra.Command{
@@ -199,6 +206,7 @@ takes longer than --timeout; with --watch=false unless it is complete.`,
 	return cmd
 }
 
+// run waits for the rollout of a package or deployment.
 func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 	if n.Deployment {
 		return c.deployment(ctx, n)
@@ -225,11 +233,13 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 	return rolledOut(&c.Command, target.String(), state.Revision)
 }
 
+// rolledOut prints the success in the words of kubectl.
 func rolledOut(c *command.Command, what string, revision int64) error {
 	_, err := fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("%s successfully rolled out: revision %d", what, revision)))
 	return err
 }
 
+// deployment waits for the rollout of a deployment without a package.
 func (c *statusCommand) deployment(ctx context.Context, n cluster.Name) error {
 	cl, r, err := c.Rollout(ctx, n)
 	if err != nil {
@@ -244,6 +254,7 @@ func (c *statusCommand) deployment(ctx context.Context, n cluster.Name) error {
 	return rolledOut(&c.Command, r.String(), r.Deployment.ObjectDeploymentStatus().Revision)
 }
 
+// deploymentReady reports whether a deployment is rolled out, or else the reason.
 func deploymentReady(dep corev1alpha1.GenericObjectDeployment) (bool, string) {
 	conds, generation := *dep.StatusConditions(), dep.GetGeneration()
 	available, progressing := meta.FindStatusCondition(conds, corev1alpha1.ConditionAvailable), meta.FindStatusCondition(conds, corev1alpha1.ConditionProgressing)

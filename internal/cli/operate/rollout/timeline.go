@@ -13,6 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+// checkTimeline returns an error of usage.
 func (c *historyCommand) checkTimeline() error {
 	if c.timeline && (c.Output.Is(wideFormat) || c.Output.ByName()) {
 		return errors.New("--timeline is printed as text, json or yaml")
@@ -37,6 +38,7 @@ type timelinePhase struct {
 	Waiting                 *float64 `json:"waitingSeconds,omitempty"`
 }
 
+// printTimeline prints the timeline of the newest revision, or of the chosen one.
 func (c *historyCommand) printTimeline(r *cluster.Rollout) error {
 	if len(r.Sets) == 0 {
 		return ErrNoRevision
@@ -56,6 +58,7 @@ func (c *historyCommand) printTimeline(r *cluster.Rollout) error {
 	return c.Output.Write(c.Streams.Out, t, func(terminal.Styles) string { return t.text() })
 }
 
+// timelineOf returns the timeline of a revision. Earlier managers did not record one.
 func timelineOf(set corev1alpha1.GenericObjectSet) (*timeline, error) {
 	status := set.ObjectSetStatus()
 	t := &timeline{Name: set.GetName(), Revision: set.ObjectSetSpec().Revision, Created: set.GetCreationTimestamp(), Phases: []timelinePhase{}}
@@ -82,6 +85,7 @@ func between(from, to *metav1.MicroTime) *float64 {
 
 // text shows when each phase was opened, relative to the first one, and its duration.
 func (t *timeline) text() string {
+	// The first phase can lack the time of its opening, so the first known time counts.
 	var first *metav1.MicroTime
 	for _, phase := range t.Phases {
 		if first == nil {

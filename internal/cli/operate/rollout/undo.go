@@ -27,6 +27,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// undoCommand is kubectl package rollout undo.
 type undoCommand struct {
 	command.Command
 	revision int64
@@ -34,6 +35,7 @@ type undoCommand struct {
 	yes      bool
 }
 
+// newUndo returns the command rollout undo.
 func newUndo(on command.Command) *cobra.Command {
 	c := &undoCommand{Command: on}
 	cmd := c.About(&cobra.Command{
@@ -58,6 +60,7 @@ or if the package is chosen by packageRef.`,
 	return cmd
 }
 
+// run goes back to a revision.
 func (c *undoCommand) run(ctx context.Context, n cluster.Name) error {
 	cl, r, err := c.Rollout(ctx, n)
 	if err != nil {
@@ -74,6 +77,7 @@ func (c *undoCommand) run(ctx context.Context, n cluster.Name) error {
 	return c.pkg(ctx, cl, r, set)
 }
 
+// choose returns the revision to return to.
 func (c *undoCommand) choose(r *cluster.Rollout) (corev1alpha1.GenericObjectSet, error) {
 	current := r.Current()
 	if current == nil {
@@ -101,6 +105,8 @@ func neverRolledOut(r *cluster.Rollout, newest corev1alpha1.GenericObjectSet) bo
 	}
 	state := progress.Of(progress.Snapshot{Target: r.Target, Package: r.Package})
 	spec, made := r.Package.PackageSpec(), newest.GetAnnotations()
+	// An image that could not be pulled or rendered has no revision, so the newest revision has
+	// other content than the spec.
 	same := made[corev1alpha1.PackageSourceImageAnnotation] == spec.Image && made[corev1alpha1.PackageComponentAnnotation] == spec.Component &&
 		desired.SameConfig(configOf(newest), spec.Config)
 	return (state.Invalid != "" || state.PullError != "") && !same
@@ -115,6 +121,7 @@ func configOf(set corev1alpha1.GenericObjectSet) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: []byte(text)}
 }
 
+// pkg writes the recorded image, configuration and component into the spec of the package.
 func (c *undoCommand) pkg(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
 	want, err := wantedOf(r, set)
 	if err != nil {
@@ -163,6 +170,7 @@ func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (desired.Pa
 	}
 
 	want.Image = image
+	// A tag can lead to another image by now, so the recorded digest is used.
 	if _, byDigest := ref.(name.Digest); !byDigest {
 		if digest == "" {
 			return want, fmt.Errorf("revision %d of %s does not record the digest of %s, which might be another image by now. If it is not: kubectl package install %s %s",
@@ -198,6 +206,7 @@ func sensitive(pkg corev1alpha1.GenericPackage, set corev1alpha1.GenericObjectSe
 	return ""
 }
 
+// deployment restores the template of a deployment without a package.
 func (c *undoCommand) deployment(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
 	number := set.ObjectSetSpec().Revision
 	if owner := metav1.GetControllerOf(r.Deployment); owner != nil {
@@ -274,6 +283,8 @@ func (f *undoPreview) run(ctx context.Context) (done bool, err error) {
 	return false, nil
 }
 
+// plan returns the plan of the undo. The plan starts from the spec's image, which a rollback can
+// have passed over.
 func (f *undoPreview) plan(ctx context.Context) (*dryrun.Plan, error) {
 	plan, err := planning.OfRevision(ctx, f.cluster, f.rollout, f.set, f.image)
 	if err == nil && f.rollout.Package != nil {
