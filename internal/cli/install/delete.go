@@ -24,6 +24,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// deleteCommand is kubectl package delete.
 type deleteCommand struct {
 	command.Command
 	cascade string
@@ -33,6 +34,7 @@ type deleteCommand struct {
 	required bool
 }
 
+// newDelete returns the command delete.
 func newDelete(on command.Command) *cobra.Command {
 	c := &deleteCommand{Command: on}
 	parse := func(args []string) (cluster.Name, error) { return cluster.ParseName(args[0]) }
@@ -66,6 +68,8 @@ Exits with 1 if the package is not removed in time, and names the cause.`,
 	return cmd
 }
 
+// run deletes a package after a preview, and follows the deletion. The dependents are read before,
+// because the graph afterwards does not have the package.
 func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	cl, target, pkg, err := c.Find(ctx, n)
 	if err != nil {
@@ -76,6 +80,8 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 
+	// The annotation precedes the deletion, because the manager looks for it when the deletion
+	// starts.
 	if c.required {
 		if err := desired.MergePatch(ctx, cl, target, pkg, corev1alpha1.DeleteRequiredAnnotation, "true", nil); err != nil {
 			return err
@@ -124,6 +130,7 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 		return c.dryRun, nil
 	}
 
+	// A deletion that has started already needs no warning.
 	if !c.dryRun && (cl.Config == nil || pkg.GetDeletionTimestamp() != nil) {
 		return false, nil
 	}
@@ -150,6 +157,7 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 	if err == nil {
 		harm, err = dryrun.Harm(ctx, at, request)
 	}
+	// The preview is a service to the user. A failure must not prevent the deletion.
 	if err != nil {
 		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: cannot determine the other objects that would be deleted or would block the deletion: "+err.Error()))
 		return false, nil
@@ -160,6 +168,7 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 		fmt.Fprintln(c.Streams.ErrOut, styles.Busy("warning")+": "+terminal.Line(l.Object+": "+l.Message))
 	}
 
+	// A script has no one to ask, and --yes is its consent in advance.
 	if len(harm) == 0 || c.yes || !command.Interactive(c.Streams) {
 		return false, nil
 	}
@@ -214,6 +223,7 @@ func (r *remains) refine(ctx context.Context, snap progress.Snapshot) progress.S
 	return snap
 }
 
+// query reads the reasons again. It has little time, because the display waits for it.
 func (r *remains) query(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, command.RefineInterval)
 	defer cancel()

@@ -50,6 +50,7 @@ func (c *deleteCommand) unneeded(ctx context.Context, cl *cluster.Cluster, t pro
 	if before == nil {
 		return
 	}
+	// led are the packages that the deleted one leads to, itself included.
 	led := before.Nodes(func(n *graph.Node) bool { return n.Key == graph.KeyFor(t.Namespace, t.Name) })
 	if len(led) < 2 {
 		return

@@ -29,6 +29,7 @@ func Commands(on command.Command) []*cobra.Command {
 	return []*cobra.Command{newInstall(on), newUpgrade(on), newList(on), newDelete(on)}
 }
 
+// installCommand is kubectl package install.
 type installCommand struct {
 	command.Command
 	registry content.RegistryFlags
@@ -45,6 +46,7 @@ type installCommand struct {
 	follows string
 }
 
+// newInstall returns the command install.
 func newInstall(on command.Command) *cobra.Command {
 	c := &installCommand{Command: on}
 	cmd := &cobra.Command{
@@ -93,6 +95,7 @@ Versions and dependencies: docs/dependencies.md. Adoption: docs/concepts.md#clai
 	return cmd
 }
 
+// check returns an error of usage.
 func (c *installCommand) check() error {
 	if c.values.File != "" && c.spec.Config != "" {
 		return errors.New("--values and --config contradict each other: --values are kept in an object of their own, --config in the package itself")
@@ -100,6 +103,8 @@ func (c *installCommand) check() error {
 	return cmp.Or(c.choice.Check(), c.values.Check(), c.needs.Check(), c.secrets.Check())
 }
 
+// wanted reads the package that arguments and flags describe. With --api, the only argument is the
+// name.
 func (c *installCommand) wanted(args []string) (desired.Package, error) {
 	w := desired.Package{Component: c.spec.Component, ChangesComponent: c.spec.Given("component"), Adopts: c.spec.Adopt, Account: c.account}
 	c.secrets.Into(&w)
@@ -148,6 +153,7 @@ func (c *installCommand) source(arg string, w *desired.Package) error {
 	return nil
 }
 
+// run checks the package completely, and installs or changes it.
 func (c *installCommand) run(ctx context.Context, want desired.Package) (err error) {
 	if want.Config, err = content.ReadConfig(c.spec.Config, c.Streams.In); err != nil {
 		return err
@@ -182,12 +188,15 @@ func (c *installCommand) run(ctx context.Context, want desired.Package) (err err
 	return want.Install(ctx, &c.Command, cl, target, values)
 }
 
+// warn prints warnings to standard error.
 func (c *installCommand) warn(warnings []string) {
 	for _, warning := range warnings {
 		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("warning: "+warning))
 	}
 }
 
+// confirmChange asks before a change that probably was not intended: another package, another
+// repository, or another way to follow versions.
 func (c *installCommand) confirmChange(t progress.Target, installed corev1alpha1.GenericPackage, want desired.Package) error {
 	what, old, was := "", installed.PackageSpec(), offers.NameOf(installed)
 	switch {
@@ -256,9 +265,12 @@ func (c *installCommand) checkImage(
 	if image == "" || old != nil && !configured {
 		return nil
 	}
+	// An unreachable registry must not delay the installation, because the manager pulls the image
+	// anyway.
 	pulling, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	files, err := c.pull(pulling, cl, image)
+	// A refused image would not be installed. An unknown result is left to the manager.
 	if refusal := imagepolicy.RefusalOf(err); refusal != nil && !refusal.Unknown() {
 		return err
 	}
@@ -266,6 +278,7 @@ func (c *installCommand) checkImage(
 	if err != nil {
 		return nil
 	}
+	// The scope of an installed package was accepted before.
 	if old == nil {
 		if err := content.CheckScope(cmp.Or(want.Image, want.Name.Name), files, want.Component, want.Name.Scope); err != nil {
 			return err

@@ -27,6 +27,7 @@ import (
 // longestCause limits the width of the last column of list. status has the whole text.
 const longestCause = 100
 
+// listCommand is kubectl package list.
 type listCommand struct {
 	command.Command
 	cluster, everywhere, notReady, outdated bool
@@ -51,6 +52,7 @@ type installedPackage struct {
 	Created  metav1.Time `json:"created"`
 }
 
+// newList returns the command list.
 func newList(on command.Command) *cobra.Command {
 	c := &listCommand{Command: on}
 	cmd := &cobra.Command{
@@ -92,6 +94,7 @@ installed are listed by kubectl package available.`,
 	return cmd
 }
 
+// run prints the selected packages.
 func (c *listCommand) run(ctx context.Context) error {
 	cl, err := c.Connect()
 	if err != nil {
@@ -172,6 +175,7 @@ func (c *listCommand) gather(ctx context.Context, cl *cluster.Cluster) (found []
 	}
 
 	ofCluster, err := cl.PackagesOf(ctx, corev1alpha1.ScopeCluster, "")
+	// Many users may not list ClusterPackages, so the list goes on without them.
 	if apierrors.IsForbidden(err) && !c.cluster {
 		return found, append(forbidden, "ClusterPackages"), nil
 	}
@@ -194,6 +198,7 @@ func (c *listCommand) rows(found []corev1alpha1.GenericPackage) ([]installedPack
 	return rows, objects
 }
 
+// installedOne returns the row of a package.
 func installedOne(pkg corev1alpha1.GenericPackage) installedPackage {
 	spec, t := pkg.PackageSpec(), progress.TargetOf(pkg)
 	report := progress.ReportOf(progress.Snapshot{Target: t, Package: pkg})
@@ -215,6 +220,7 @@ func installedOne(pkg corev1alpha1.GenericPackage) installedPackage {
 	return row
 }
 
+// listTable returns the rows as a table. Messages are cut to one line.
 func listTable(rows []installedPackage, now time.Time) [][]string {
 	table := [][]string{{"NAMESPACE", "NAME", "PACKAGE", "VERSION", "STATE", "REVISION", "AGE", "WAITS FOR"}}
 	for _, r := range rows {

@@ -36,6 +36,7 @@ func (c *installCommand) prepare(
 		return "", err
 	}
 
+	// The manager would report an unknown override only after the change.
 	if err := desired.CheckDependencies(&found.Version().Version, want.Overrides); err != nil {
 		return "", fmt.Errorf("%s: %w", c.follows, err)
 	}

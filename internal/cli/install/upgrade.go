@@ -14,11 +14,13 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// upgradeCommand is kubectl package upgrade.
 type upgradeCommand struct {
 	installCommand
 	downgrade bool
 }
 
+// newUpgrade returns the command upgrade.
 func newUpgrade(on command.Command) *cobra.Command {
 	c := &upgradeCommand{installCommand: installCommand{Command: on}}
 	c.spec.Given = func(string) bool { return false }
@@ -44,6 +46,7 @@ is refused without --allow-downgrade.`,
 	return cmd
 }
 
+// run changes the selection of versions, the values or the dependencies of a package.
 func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 	values, err := c.values.Read(c.Streams.In)
 	if err != nil {
@@ -72,6 +75,7 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 	patch, _ := desired.Difference(old.PackageSpec(), want)
 	installed := old.PackageStatus().Resolved
 	moves := installed == nil || installed.Version != found.Version().Version.Version
+	// Nothing in the spec changes. A newer version or a failed step is then a reason for a retry.
 	if want.DowngradeFrom == "" && len(patch) == 0 && values == nil {
 		if !moves && !desired.Fails(target, old) {
 			return c.nothing(ctx, cl, target, found)
@@ -82,6 +86,8 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 	return want.Install(ctx, &c.Command, cl, target, values)
 }
 
+// check chooses the version and checks dependencies and values. It also records the version that
+// --allow-downgrade applies to.
 func (c *upgradeCommand) check(
 	ctx context.Context, cl *cluster.Cluster, t progress.Target, old corev1alpha1.GenericPackage, want *desired.Package, values *desired.Values,
 ) (*desired.Chosen, error) {
