@@ -8,8 +8,10 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
+// pageChanges limits the objects of a comparison, and the fields of each.
 const pageChanges = 200 // objects of a comparison, and fields of each
 
+// diffView is the data of the page with a comparison.
 type diffView struct {
 	Path, Name, Command string
 	From, To            int64
@@ -19,8 +21,10 @@ type diffView struct {
 	More                int
 }
 
+// phaseChange is a changed order of phases.
 type phaseChange struct{ Before, After string }
 
+// diffObject is one object that differs. Sign precedes its name.
 type diffObject struct {
 	Name, Phase, Word, Sign string
 	Tone                    Tone
@@ -28,11 +32,13 @@ type diffObject struct {
 	More                    int
 }
 
+// diffField is one field that differs; an empty value is absent.
 type diffField struct{ Path, Before, After string }
 
 // diffValueWidth limits a value that differs.
 const diffValueWidth = 400
 
+// diffWords are the words, signs and tones of changes.
 var diffWords = map[objectdiff.Kind]struct {
 	word, sign string
 	tone       Tone

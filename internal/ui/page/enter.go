@@ -11,6 +11,7 @@ type Door struct{}
 
 var _ guard.Pages = Door{}
 
+// door is the data of the page with the form for a code.
 type door struct {
 	Title, Text, To string
 	Form            bool
@@ -44,6 +45,7 @@ func (Door) Refuse(w http.ResponseWriter, status int, why string) {
 // Assets implements guard.Pages.
 func (Door) Assets() http.Handler { return Assets() }
 
+// show writes a page of the guard.
 func show(w http.ResponseWriter, status int, name string, of any) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)

@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
+// pageLineBytes limits a name, a version or an image.
 const pageLineBytes = 1 << 10 // of a name, a version or an image
 
 // Row is a package in the list.
@@ -71,11 +72,13 @@ func waits(s progress.State) string {
 // mostSteps limits the strip of a row.
 const mostSteps = 24
 
+// stepsOf returns the first phases of a package, for its row.
 func stepsOf(s progress.State) []Step {
 	s.Phases = s.Phases[:min(len(s.Phases), mostSteps)]
 	return allSteps(s)
 }
 
+// allSteps returns all phases of a package, for its page.
 func allSteps(s progress.State) []Step {
 	// The objects that block an active rollout are only awaited.
 	failed := map[string]bool{}
@@ -110,7 +113,7 @@ type Query struct {
 	Page int
 }
 
-// Address is the query string of another page, or of another state.
+// address is the query string of a page. The first page has no number, so that it has one address.
 func (q Query) address(page int) string {
 	n := ""
 	if page > 1 {
@@ -119,6 +122,8 @@ func (q Query) address(page int) string {
 	return query("q", q.Text, "state", q.State, "namespace", q.Namespace, "page", n)
 }
 
+// selects reports whether the filter selects a row. state means that the state of the filter
+// counts, too.
 func (q Query) selects(r Row, state bool) bool {
 	return (q.Namespace == "" || q.Namespace == namespaceOf(r)) &&
 		(q.Text == "" || strings.Contains(r.found, strings.ToLower(q.Text))) &&
@@ -129,6 +134,7 @@ func (q Query) selects(r Row, state bool) bool {
 // name.
 const ofCluster = "(cluster)"
 
+// namespaceOf returns the namespace of a row as the filter writes it.
 func namespaceOf(r Row) string { return cmp.Or(r.Target.Namespace, ofCluster) }
 
 // count is the number of packages in one state, with a link to them.
@@ -146,6 +152,7 @@ type listRow struct {
 	Link, Age, Key string
 }
 
+// list is one page of the packages that the filter selects.
 type list struct {
 	Rows  []listRow
 	Total int
@@ -155,6 +162,7 @@ type list struct {
 	Filtered      bool
 }
 
+// filter is the form above the list.
 type filter struct {
 	Query
 	Namespaces []string
@@ -166,9 +174,11 @@ func ListOf(f Frame, rows []Row, q Query) *Page {
 	p := newPage(f, "list", "Packages", "packages/stream"+q.address(q.Page))
 	var selected []Row
 	counts, namespaces := map[progress.Summary]int{}, map[string]bool{}
+
 	all := 0
 	for i := range rows {
 		namespaces[namespaceOf(rows[i])] = true
+		// The counts ignore the filter's state, because they are the links to the other states.
 		if !q.selects(rows[i], false) {
 			continue
 		}
@@ -194,6 +204,7 @@ func ListOf(f Frame, rows []Row, q Query) *Page {
 // mostNamespaces limits the choice of the filter. The text filter finds the others.
 const mostNamespaces = 1000
 
+// countsOf returns the number of packages in each state that occurs, and in the selected one.
 func countsOf(f Frame, q Query, counts map[progress.Summary]int, all int) []count {
 	link := func(state string) string {
 		to := q
@@ -210,6 +221,7 @@ func countsOf(f Frame, q Query, counts map[progress.Summary]int, all int) []coun
 	return out
 }
 
+// pageOf returns the rows of one page. A page number out of range leads to the nearest page.
 func pageOf(f Frame, q Query, selected []Row) list {
 	pages := max((len(selected)+ListRows-1)/ListRows, 1)
 	at := min(max(q.Page, 1), pages)

@@ -74,6 +74,7 @@ type packageHead struct {
 	Also    string
 }
 
+// causeCard is the reason why a package is not available, with commands that help.
 type causeCard struct {
 	Tone        Tone
 	Cause, Do   string
@@ -84,6 +85,7 @@ type causeCard struct {
 	CommandList []string
 }
 
+// phaseItem is a phase with its objects.
 type phaseItem struct {
 	Step
 
@@ -98,16 +100,19 @@ type phaseItem struct {
 	ID   string
 }
 
+// objectItem is an object of a phase.
 type objectItem struct {
 	Name, Group, Message, Word string
 	Tone                       Tone
 }
 
+// fact is a property of the package. Code is set for a value to copy.
 type fact struct {
 	Name, Value string
 	Code        bool
 }
 
+// revisionItem is a revision with links and commands.
 type revisionItem struct {
 	Revision
 	Age  string
@@ -120,19 +125,23 @@ type revisionItem struct {
 	Undo []string
 }
 
+// dependencyItem is a dependency with its state.
 type dependencyItem struct {
 	Name, Wants, Text, Link, Message string
 	Tone                             Tone
 	Word                             string
 }
 
+// dependencyList is the list of dependencies with the command that shows more.
 type dependencyList struct {
 	Items   []dependencyItem
 	Command string
 }
 
+// imageItem is an image that the objects name.
 type imageItem struct{ Name, Image, Digest string }
 
+// conditionItem is a condition with its tone.
 type conditionItem struct {
 	Type, Status, Reason, Age, Message string
 	Tone                               Tone
@@ -164,6 +173,7 @@ func PackageOf(f Frame, o Observed) *Page {
 	return p
 }
 
+// headOf returns the title of the page, with its state.
 func headOf(f Frame, o Observed) packageHead {
 	r := o.Report
 	h := packageHead{
@@ -177,6 +187,8 @@ func headOf(f Frame, o Observed) packageHead {
 	return h
 }
 
+// causeOf returns the reason why a package is not available. Until the search ends, it is the
+// message of the status.
 func causeOf(o Observed) causeCard {
 	c := causeCard{Tone: toneOf(o.Report.Summary), Note: o.CauseNote, CommandList: commandsFor(o)}
 	if o.Report.Summary == progress.SummaryAvailable {
@@ -190,6 +202,7 @@ func causeOf(o Observed) causeCard {
 	if o.Cause != nil {
 		c.Cause, c.Do, c.Object, c.Chain = o.Cause.Cause, o.Cause.Remedy, o.Cause.Object, o.Cause.Chain[:min(len(o.Cause.Chain), ListRows)]
 		for i := range c.Chain {
+			// The chain is copied before its first change, because other pages share the diagnosis.
 			if c.Chain[i].Depth > deepest {
 				c.Chain = slices.Clone(c.Chain)
 				c.Chain[i].Depth = deepest
@@ -241,6 +254,7 @@ func planCommand(o Observed) string {
 	return "kubectl package plan IMAGE " + flags
 }
 
+// phasesOf returns the phases with the objects that need attention first.
 func phasesOf(o Observed) []phaseItem {
 	steps := allSteps(o.State)
 	items := make([]phaseItem, 0, len(steps))
@@ -272,6 +286,7 @@ func phasesOf(o Observed) []phaseItem {
 	return items
 }
 
+// percent returns the part of a phase that is done, 0 to 100.
 func percent(ph progress.Phase) int {
 	if ph.Total <= 0 || ph.Deleting && !ph.TornDown() {
 		return 0
@@ -292,6 +307,7 @@ func urgency(o progress.Object) int {
 	return 3
 }
 
+// factsOf returns the properties of a package, without empty ones.
 func factsOf(f Frame, o Observed) []fact {
 	r, t := o.Report, o.State.Target
 	facts := []fact{{Name: "Package", Value: strings.TrimSpace(r.Package + " " + r.Version)}}
@@ -316,6 +332,7 @@ func factsOf(f Frame, o Observed) []fact {
 	return slices.DeleteFunc(facts, func(f fact) bool { return f.Value == "" })
 }
 
+// revisionsOf returns the revisions, newest first. The revision in charge needs no way back.
 func revisionsOf(f Frame, o Observed) []revisionItem {
 	items := make([]revisionItem, 0, len(o.Revisions))
 	for i, r := range o.Revisions[:min(len(o.Revisions), ListRows)] {
@@ -350,6 +367,7 @@ func revisionsOf(f Frame, o Observed) []revisionItem {
 // mostDependencies limits the dependencies that are shown.
 const mostDependencies = 50
 
+// dependenciesOf returns the dependencies, with links to the packages that satisfy them.
 func dependenciesOf(f Frame, o Observed) dependencyList {
 	l := dependencyList{Command: "kubectl package deps " + o.State.Target.Flags()}
 	for _, e := range o.Dependencies[:min(len(o.Dependencies), mostDependencies)] {
@@ -373,11 +391,13 @@ func dependenciesOf(f Frame, o Observed) dependencyList {
 	return l
 }
 
+// images are the images that the objects name, and the number of omitted ones.
 type images struct {
 	Images []imageItem
 	More   int32
 }
 
+// imagesOf returns the images of a report.
 func imagesOf(r progress.Report) images {
 	all := images{More: r.OmittedImages}
 	for _, i := range r.Images {
@@ -386,6 +406,7 @@ func imagesOf(r progress.Report) images {
 	return all
 }
 
+// rights are the account that writes the objects, and the roles and bindings of the package.
 type rights struct {
 	By      string
 	Brings  []string
@@ -420,6 +441,7 @@ func rightsOf(o Observed) rights {
 	return r
 }
 
+// conditionsOf returns the conditions with their tones.
 func conditionsOf(f Frame, r progress.Report) []conditionItem {
 	items := make([]conditionItem, 0, len(r.Conditions))
 	for _, c := range r.Conditions[:min(len(r.Conditions), ListRows)] {
@@ -449,6 +471,7 @@ func conditionTone(c metav1.Condition, summary progress.Summary) Tone {
 		return ToneHold
 	case c.Status == metav1.ConditionUnknown:
 		return ToneIdle
+	// These two conditions are not bad while the package is rolled out.
 	case c.Type == corev1alpha1.ConditionReady || c.Type == corev1alpha1.ConditionDependenciesReady:
 		return toneOf(summary)
 	}

@@ -25,13 +25,17 @@ const (
 	PhaseObjects = 100 // of a phase: blocking ones first
 )
 
+// files has the templates, the style sheet and the script.
+//
 //go:embed templates assets
 var files embed.FS
 
+// templates are parsed at the start, so that an error in one is found by any test.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"line": line, "lines": lines, "words": words, "place": place, "icon": icon, "count": terminal.Count, "tone": toneOf,
 }).ParseFS(files, "templates/*.html"))
 
+// pageTextBytes limits a text from the cluster, such as a message.
 const pageTextBytes = 4 << 10 // of a text from the cluster, such as a message
 
 // Assets are the style sheet and the script.
@@ -80,6 +84,7 @@ type Page struct {
 	err   error
 }
 
+// newPage returns a page with the notes of its frame.
 func newPage(f Frame, view, title, stream string) *Page {
 	p := &Page{Frame: f, View: view, Title: title, Stream: stream, Fragments: map[string]Fragment{}}
 	p.fragment("notes", f.Notes)
@@ -131,6 +136,7 @@ func words(command string) []string { return strings.Fields(line(command)) }
 // lines is line for texts that can have several lines.
 func lines(text string) string { return terminal.Text(short(text, pageTextBytes)) }
 
+// short cuts a text at a number of bytes, without half of a character.
 func short(text string, most int) string {
 	if len(text) <= most {
 		return text

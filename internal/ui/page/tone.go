@@ -21,6 +21,7 @@ const (
 	ToneGood Tone = "good"
 )
 
+// tones are the tones of the states.
 var tones = map[progress.Summary]Tone{
 	progress.SummaryUnavailable: ToneBad, progress.SummaryStalled: ToneBad, progress.SummaryInvalid: ToneBad, progress.SummaryUnresolved: ToneBad,
 	progress.SummaryNotVerified: ToneBad, progress.SummaryImagePullError: ToneBad, progress.SummaryUnsatisfied: ToneBad, progress.SummaryTarget: ToneBad,
@@ -28,6 +29,7 @@ var tones = map[progress.Summary]Tone{
 	progress.SummaryPaused: ToneHold, progress.SummaryAvailable: ToneGood,
 }
 
+// toneOf returns the tone of a state. An unknown state is idle.
 func toneOf(s progress.Summary) Tone {
 	if t, known := tones[s]; known {
 		return t
@@ -61,6 +63,8 @@ func phaseTone(ph progress.Phase, failed bool) Tone {
 	return ToneIdle
 }
 
+// objectTone returns the tone of an object. A blocked object is bad only in a bad phase. Otherwise
+// it is only awaited.
 func objectTone(o progress.Object, phase Tone) Tone {
 	switch {
 	case o.State == progress.ObjectReady:
