@@ -37,6 +37,7 @@ func (p *programs[T]) get(text string, compile func(string) (*T, error)) (*T, er
 	}
 
 	p.byText[text] = weak.Make(made)
+	// Otherwise the map would keep the text of every expression that was ever compiled.
 	runtime.AddCleanup(made, p.drop, text)
 	return made, nil
 }

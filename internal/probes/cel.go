@@ -19,6 +19,8 @@ import (
 
 const probeCELTime = 5 * time.Second // comparing large values takes long, but is a single step for CEL
 
+// celPrograms shares rules between revisions, because most of them repeat in each revision of a
+// package.
 var celPrograms programs[celProgram]
 
 // celEnvironment has the same libraries as Package Operator.
@@ -35,14 +37,19 @@ var celEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	}, patternFunctions()...)...)
 })
 
+// self is the variable that holds the probed object, as in Package Operator.
 const self = "self"
 
+// celProgram is a compiled rule with its text, for messages, and the fields that it reads.
 type celProgram struct {
 	rule    string
 	program cel.Program
 	reads   [][]string
 }
 
+// compileCEL parses, bounds, checks and compiles a rule, in this order, so that each step sees only
+// input whose cost the step before has bounded. The error is a refusal, except for a broken
+// environment.
 func compileCEL(rule string) (*celProgram, error) {
 	if len(rule) > limits.ProbeCELBytes {
 		return nil, &refusal{
@@ -56,6 +63,7 @@ func compileCEL(rule string) (*celProgram, error) {
 		return nil, fmt.Errorf("make CEL environment: %w", err)
 	}
 
+	// Parsing is linear; the type check is not, so it runs only on expressions of a bounded shape.
 	ast, issues := environment.Parse(rule)
 	if issues.Err() == nil {
 		if err := celcost.Shape(ast.NativeRep().Expr()); err != nil {
@@ -92,6 +100,8 @@ func compileCEL(rule string) (*celProgram, error) {
 		cel.EvalOptions(options...),
 		cel.CostTracking(&costs{}),
 		cel.CostLimit(limits.ProbeCELCost),
+		// CEL ignores the context if this is unset. It counts iterations of comprehensions, and one
+		// can take long.
 		cel.InterruptCheckFrequency(1),
 		celcost.Option(),
 	)
@@ -102,6 +112,8 @@ func compileCEL(rule string) (*celProgram, error) {
 	return &celProgram{rule: rule, program: program, reads: celPaths(ast.NativeRep().Expr())}, nil
 }
 
+// issueText returns all issues on one line as LINE:COLUMN: MESSAGE. CEL's own form draws the rule
+// with a caret below it, which conditions cannot show.
 func issueText(issues *cel.Issues) string {
 	var texts []string
 	for _, issue := range issues.Errors() {
@@ -110,15 +122,19 @@ func issueText(issues *cel.Issues) string {
 	return strings.Join(texts, ", ")
 }
 
+// celProbe evaluates a shared rule with the message of one entry.
 type celProbe struct {
 	*celProgram
 	message string
 }
 
+// evaluate reports an evaluation that fails as Unknown, and every result other than true as False
+// with the author's message.
 func (p celProbe) evaluate(o *object) outcome {
 	ctx, cancel := context.WithTimeout(context.Background(), probeCELTime)
 	defer cancel()
 	variables := map[string]any{self: o.root}
+	// The budget is per evaluation; programs are shared and can run at the same time.
 	celcost.NewBudget().AddTo(variables)
 	value, details, err := p.program.ContextEval(ctx, variables)
 	o.cost += celCost(details)
@@ -143,6 +159,8 @@ func celCost(details *cel.EvalDetails) int {
 // errCELCost is the text of cel-go's error, which has no type of its own.
 const errCELCost = "actual cost limit exceeded"
 
+// celErrorText returns the text of an evaluation's error without CEL's wrapping, and without values
+// of a Secret.
 func celErrorText(err error, o *object) string {
 	switch {
 	case strings.Contains(err.Error(), errCELCost):

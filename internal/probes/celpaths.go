@@ -13,13 +13,16 @@ func celPaths(rule ast.Expr) [][]string {
 		return [][]string{path}
 	}
 	var paths [][]string
+	// A path that is computed is not static. Its operands are, down to the variable self, which
+	// reads the whole object.
 	for _, operand := range ast.NavigateExpr(nil, rule).Children() {
 		paths = append(paths, celPaths(operand)...)
 	}
 	return paths
 }
 
-// staticPath returns a and b of self.a.b, self["a"].b or has(self.a.b).
+// staticPath returns a and b of self.a.b, self["a"].b or has(self.a.b). isPath is false if the
+// expression is computed, or starts at another variable such as a comprehension's.
 func staticPath(e ast.Expr) (path []string, isPath bool) {
 	switch e.Kind() {
 	case ast.IdentKind:

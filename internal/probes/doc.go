@@ -9,4 +9,8 @@
 // Everything is pure. An evaluation beyond a limit ("Probe…") is Unknown. [Set.Needs] are the
 // fields that probes read, and [Trim] reduces an object to them. Values of Secrets are never kept
 // or quoted.
+//
+// [Compile] runs once for each revision, in the engine and in the checks of package loader, and
+// refuses with a field and a remedy. The caches of live objects keep only the output of [Trim];
+// [Set.EvaluateTrimmed] turns it into a [Result] at each event of a watch.
 package probes

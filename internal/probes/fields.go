@@ -10,14 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
+// fieldsEqualProbe is True if two fields exist and have equal values. Numbers are compared by value
+// within their type.
 type fieldsEqualProbe struct{ a, b field }
 
+// field reads one value of an object: a dotted path or a jq expression. paths returns a superset of
+// the fields that it reads, for [Needs].
 type field interface {
 	read(o *object) (value any, found bool, err error)
 	text() string
 	paths() [][]string
 }
 
+// evaluate reports a missing field before it compares: two missing fields do not count as equal, so
+// that an object without a status does not pass.
 func (p fieldsEqualProbe) evaluate(o *object) outcome {
 	a, problem := readField(p.a, o)
 	if problem != nil {
@@ -54,6 +60,7 @@ func readField(f field, o *object) (any, *outcome) {
 	return value, nil
 }
 
+// jsonText returns a value as JSON for a message, cut to its length.
 func jsonText(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -65,6 +72,8 @@ func jsonText(value any) string {
 // plainPath is a dotted path; every other text is jq.
 var plainPath = regexp.MustCompile(`^\.*[A-Za-z0-9_/-]+(\.[A-Za-z0-9_/-]+)*\.*$`)
 
+// newField returns a dotted path without jq if the text is one. Dotted paths are more common, cost
+// less, and have no limits to exceed.
 func newField(text string) (field, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, &refusal{"is empty", "name a field, e.g. .status.replicas"}
@@ -93,6 +102,8 @@ func (p dottedPath) paths() [][]string { return [][]string{p.keys} }
 // conditionProbe is True if the object reports a condition for its current generation.
 type conditionProbe struct{ conditionType, status string }
 
+// evaluate reports a missing condition as Unknown, because controllers write conditions some time
+// after the object is created.
 func (p conditionProbe) evaluate(o *object) outcome {
 	value, found := lookup(o.root, "status", "conditions")
 	if !found || value == nil { // the conditions of a new CustomResourceDefinition are null
@@ -121,7 +132,8 @@ func (p conditionProbe) evaluate(o *object) outcome {
 	return missing
 }
 
-// check evaluates the first condition of the type and ignores later ones.
+// check evaluates the first condition of the type and ignores later ones. Controllers that do not
+// fill in observedGeneration are trusted to report on the present generation.
 func (p conditionProbe) check(condition map[string]any, generation int64) outcome {
 	if observed, isInteger := condition["observedGeneration"].(int64); isInteger && observed != generation {
 		return outcome{message: fmt.Sprintf(`.status.condition[%q] outdated`, p.conditionType), outdated: true}

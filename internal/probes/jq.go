@@ -17,6 +17,7 @@ import (
 
 const probeJQTime = time.Second // a safety net far above limits.ProbeJQSteps
 
+// jqPrograms shares expressions between revisions, like celPrograms.
 var jqPrograms programs[jqProgram]
 
 // errBound is the error of an evaluation that reached a limit.
@@ -81,6 +82,7 @@ func compileJQ(text string) (*jqProgram, error) {
 	return program, nil
 }
 
+// newEvaluation compiles a guarded query with functions that charge the new evaluation's account.
 func newEvaluation(query *gojq.Query) (*jqEvaluation, error) {
 	e := &jqEvaluation{}
 	var err error
@@ -114,6 +116,8 @@ func (p *jqProgram) text() string { return p.source }
 
 func (p *jqProgram) paths() [][]string { return p.reads }
 
+// read returns the value in the types of Kubernetes JSON; found is false for null and for no value.
+// The error can be one of the limits, which take precedence over the error that jq makes of them.
 func (p *jqProgram) read(o *object) (any, bool, error) {
 	e, err := p.evaluation()
 	if err != nil {
@@ -127,12 +131,15 @@ func (p *jqProgram) read(o *object) (any, bool, error) {
 	steps := &stepContext{Context: timeout, left: limits.ProbeJQSteps}
 	value, err := single(e.code.RunWithContext(steps, o.jqRoot()))
 	o.cost += limits.ProbeJQSteps - steps.left
+	// An author's try could have caught the error of the limit, so the account decides.
 	if e.exceeded != nil {
 		return nil, false, e.exceeded
 	}
 	if err != nil || value == nil {
 		return nil, false, err
 	}
+	// The result is charged as well: a path can return a large part of the object, which the
+	// comparison then walks.
 	if !e.spend(value) {
 		return nil, false, e.exceeded
 	}
@@ -167,10 +174,12 @@ type stepContext struct {
 	left int
 }
 
+// ended is a closed channel for all evaluations that are out of steps.
 var ended = make(chan struct{})
 
 func init() { close(ended) }
 
+// Done counts a step. gojq has no other hook that runs at each instruction.
 func (c *stepContext) Done() <-chan struct{} {
 	if c.left--; c.left < 0 {
 		return ended
@@ -178,6 +187,7 @@ func (c *stepContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
+// Err returns the limit that was reached, which gojq passes on as the error of the evaluation.
 func (c *stepContext) Err() error {
 	if c.left < 0 {
 		return errJQSteps
@@ -188,6 +198,7 @@ func (c *stepContext) Err() error {
 	return nil
 }
 
+// charge is the function that the guard calls on each value that an expression builds.
 func (e *jqEvaluation) charge(value any, _ []any) any {
 	if !e.spend(value) {
 		return e.exceeded
@@ -201,6 +212,7 @@ func (e *jqEvaluation) spend(value any) bool {
 		return false
 	}
 
+	// An element of a list takes 16 bytes even if it is null, and so does a value itself.
 	e.work -= 16
 	switch value := value.(type) {
 	case string:
@@ -258,6 +270,7 @@ func (o *object) jqRoot() any {
 	return o.jq
 }
 
+// toJQ converts decoded JSON into gojq's types: it knows int, but panics on int64.
 func toJQ(value any) any {
 	return convert(value, func(value any) any {
 		switch value := value.(type) {
@@ -297,6 +310,8 @@ func fromJQ(value any) any {
 	})
 }
 
+// convert copies lists and maps with each scalar converted. The original is shared with other
+// readers and keeps its types.
 func convert(value any, scalar func(any) any) any {
 	switch value := value.(type) {
 	case []any:

@@ -10,8 +10,11 @@ import (
 
 // These functions belong to the guard. Authors cannot call them because jqFunctions lacks them.
 const (
-	guardCharge  = "_charge"
-	guardShort   = "_short"
+	// _charge accounts for its input and returns it, or fails beyond the limit.
+	guardCharge = "_charge"
+	// _short refuses a long string before tonumber parses it.
+	guardShort = "_short"
+	// _numbers returns both arguments as a list if they are numbers.
 	guardNumbers = "_numbers"
 )
 
@@ -36,8 +39,11 @@ var jqFunctions = map[string]bool{
 	"ascii_downcase/0": true, "ascii_upcase/0": true, "ltrimstr/1": true, "rtrimstr/1": true, "trim/0": true,
 }
 
+// jqRemedy lists the available functions, so that an author can rewrite a refused expression
+// without another document.
 var jqRemedy = "use paths, operators, if, try and these functions: " + strings.Join(jqFunctionNames(), ", ")
 
+// jqFunctionNames returns the sorted names without arities.
 func jqFunctionNames() []string {
 	var names []string
 	for name := range jqFunctions {
@@ -48,6 +54,7 @@ func jqFunctionNames() []string {
 	return slices.Compact(names)
 }
 
+// refuseJQ returns a refusal of a part of jq that is not bounded here, with jqRemedy.
 func refuseJQ(format string, args ...any) error {
 	return &refusal{fmt.Sprintf(format, args...) + " is not available here", jqRemedy}
 }
@@ -76,6 +83,8 @@ func guardQuery(q *gojq.Query) error {
 	switch q.Op {
 	case gojq.OpPipe, gojq.OpComma, gojq.OpAlt, gojq.OpAnd, gojq.OpOr,
 		gojq.OpEq, gojq.OpNe, gojq.OpGt, gojq.OpLt, gojq.OpGe, gojq.OpLe:
+	// Addition joins strings, lists and objects, so its result can be as large as both operands
+	// together.
 	case gojq.OpAdd:
 		*q = *pipe(&gojq.Query{Left: q.Left, Op: q.Op, Right: q.Right}, call(guardCharge))
 	// Only numbers are permitted, because jq also repeats texts by * and splits them by /.
@@ -163,6 +172,8 @@ func guardBareTerm(t *gojq.Term) (charged bool, err error) {
 	}
 }
 
+// guardFunction guards a call with all of its arguments, and refuses functions that jqFunctions
+// lacks.
 func guardFunction(t *gojq.Term) (charged bool, err error) {
 	f := t.Func
 	charged, known := jqFunctions[functionName(f)]
@@ -182,8 +193,10 @@ func guardFunction(t *gojq.Term) (charged bool, err error) {
 	return charged, nil
 }
 
+// functionName returns name and arity, as in jq's own messages: select/1.
 func functionName(f *gojq.Func) string { return fmt.Sprintf("%s/%d", f.Name, len(f.Args)) }
 
+// guardObject guards the keys and values of a constructed object.
 func guardObject(object *gojq.Object) error {
 	for _, pair := range object.KeyVals {
 		if strings.HasPrefix(pair.Key, "$") {
@@ -199,6 +212,7 @@ func guardObject(object *gojq.Object) error {
 	return nil
 }
 
+// guardIndex guards the expressions in .[i] and .[i:j].
 func guardIndex(index *gojq.Index) error {
 	if index == nil {
 		return nil
@@ -209,6 +223,8 @@ func guardIndex(index *gojq.Index) error {
 	return guardQueries(index.Start, index.End)
 }
 
+// guardString refuses interpolation, which builds strings without a function that could charge for
+// them.
 func guardString(text *gojq.String) error {
 	if text != nil && len(text.Queries) > 0 {
 		return refuseJQ(`string interpolation \(…)`)
@@ -216,6 +232,8 @@ func guardString(text *gojq.String) error {
 	return nil
 }
 
+// call, pipe, termOf, chargedTerm and element build queries. gojq has no constructors, and a query
+// made of text would have to be quoted.
 func call(name string, args ...*gojq.Query) *gojq.Query {
 	return &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeFunc, Func: &gojq.Func{Name: name, Args: args}}}
 }

@@ -17,14 +17,17 @@ func jqPaths(query *gojq.Query) [][]string {
 // location is the path of a value in the object; nil if the value is computed or already recorded.
 type location []string
 
+// jqReads collects the paths while it follows the locations of values through a query.
 type jqReads struct{ paths [][]string }
 
+// record adds a location that the query reads; a computed value has none.
 func (r *jqReads) record(at location) {
 	if at != nil {
 		r.paths = append(r.paths, at)
 	}
 }
 
+// all records what queries on the same input read, including their results.
 func (r *jqReads) all(in location, queries ...*gojq.Query) {
 	for _, q := range queries {
 		r.record(r.query(q, in))
@@ -52,6 +55,7 @@ func (r *jqReads) query(q *gojq.Query, in location) location {
 	return right
 }
 
+// term follows the suffixes of a term. An iteration reads the whole list, because paths end there.
 func (r *jqReads) term(t *gojq.Term, in location) location {
 	value := r.bareTerm(t, in)
 	for _, suffix := range t.SuffixList {
@@ -65,6 +69,8 @@ func (r *jqReads) term(t *gojq.Term, in location) location {
 	return value
 }
 
+// bareTerm returns where a term without suffixes lies, or nil for a value that it builds. All parts
+// of such a term are recorded before.
 func (r *jqReads) bareTerm(t *gojq.Term, in location) location {
 	switch t.Type {
 	case gojq.TermTypeIdentity:
@@ -136,6 +142,7 @@ func fieldName(index *gojq.Index) (name string, isField bool) {
 // generators run their first argument on their input without reading the input themselves.
 var generators = map[string]bool{"first/1": true, "last/1": true, "any/2": true, "all/2": true}
 
+// function records the input of a call as read in full, except by functions known not to read it.
 func (r *jqReads) function(f *gojq.Func, in location) {
 	switch {
 	case generators[functionName(f)]:

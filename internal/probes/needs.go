@@ -49,6 +49,8 @@ func (n *Needs) add(paths [][]string) {
 	}
 }
 
+// merge adds the needs of another entry for the same kind. The result is normalised once, at the
+// end.
 func (n *Needs) merge(other Needs) {
 	n.Whole = n.Whole || other.Whole
 	n.Paths = append(n.Paths, other.Paths...)
@@ -77,6 +79,7 @@ func (n Needs) normalised() Needs {
 	return Needs{Paths: kept}
 }
 
+// hasPrefix reports whether a path is the prefix or lies below it, by whole keys.
 func hasPrefix(path, prefix []string) bool {
 	return len(path) >= len(prefix) && slices.Equal(path[:len(prefix)], prefix)
 }

@@ -17,6 +17,7 @@ var observing = map[schema.GroupKind]bool{
 	{Kind: "ReplicationController"}: true, {Group: "policy", Kind: "PodDisruptionBudget"}: true,
 }
 
+// object is one evaluation's view of a live object. It is not safe for concurrent use.
 type object struct {
 	root       map[string]any
 	kind       schema.GroupKind
@@ -24,10 +25,13 @@ type object struct {
 	// secret keeps values out of messages.
 	secret bool
 	// jq is root in gojq's types; nil until a probe needs it.
-	jq   any
+	jq any
+	// cost is the sum of all probes so far, in steps of jq and units of CEL.
 	cost int
 }
 
+// newObject reads the fields that all probes need. A generation that is not an integer counts as 0,
+// which never differs from a missing one.
 func newObject(root map[string]any) *object {
 	generation, _ := lookup(root, "metadata", "generation")
 	number, _ := generation.(int64)
@@ -35,6 +39,8 @@ func newObject(root map[string]any) *object {
 	return &object{root: root, kind: kind, generation: number, secret: isSecret(kind)}
 }
 
+// groupKind returns the kind without its version, because entries of probes select by group and
+// kind.
 func groupKind(root map[string]any) schema.GroupKind {
 	apiVersion, _ := root["apiVersion"].(string)
 	kind, _ := root["kind"].(string)
@@ -45,10 +51,12 @@ func groupKind(root map[string]any) schema.GroupKind {
 	return gk
 }
 
+// isSecret reports whether values of the kind must not appear in messages.
 func isSecret(gk schema.GroupKind) bool {
 	return gk == schema.GroupKind{Kind: "Secret"}
 }
 
+// lookup returns the value at a path of keys. It does not index lists.
 func lookup(root map[string]any, path ...string) (value any, found bool) {
 	value = root
 	for _, key := range path {
@@ -77,6 +85,8 @@ func (o *object) unobserved() bool {
 	return !found && observing[o.kind] && o.generation > 0
 }
 
+// labelsOf is the labels of a live object as labels.Labels, without a copy for each entry that
+// selects by them.
 type labelsOf map[string]any
 
 func (l labelsOf) Has(key string) bool { _, found := l.Lookup(key); return found }
@@ -94,6 +104,8 @@ func (o *object) labels() labelsOf {
 	return fields
 }
 
+// quoted cuts a value for a message, at a whole character. Statuses are limited in size, and values
+// are written by other controllers.
 func quoted(text string) string {
 	if len(text) <= probeMessageValueBytes {
 		return text

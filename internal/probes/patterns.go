@@ -22,6 +22,8 @@ const probePatternSteps = 10 // steps of a regular expression, up to 20 ns each,
 // withoutMatches is CEL's standard library without matches.
 var withoutMatches = &env.LibrarySubset{ExcludeFunctions: []*env.Function{{Name: "matches"}}}
 
+// patternFunctions declares the functions with the overloads of CEL and of Kubernetes' regex
+// library, so that existing rules compile unchanged.
 func patternFunctions() []cel.EnvOption {
 	text, texts := cel.StringType, []*cel.Type{cel.StringType, cel.StringType}
 	matches := onPattern(func(x *regexp.Regexp, text string, _ int) ref.Val { return types.Bool(x.MatchString(text)) })
@@ -61,6 +63,8 @@ func onPattern(run func(x *regexp.Regexp, text string, n int) ref.Val) cel.Funct
 	})
 }
 
+// patternCall returns text and pattern of a call; ok is false if they are not strings, which a
+// dynamic value can be.
 func patternCall(args []ref.Val) (text, expression string, ok bool) {
 	if len(args) < 2 {
 		return "", "", false
@@ -95,11 +99,13 @@ func (c *costs) CallCost(function, overload string, args []ref.Val, result ref.V
 
 var _ interpreter.ActualCostEstimator = (*costs)(nil)
 
+// usesPattern reports whether a function runs a regular expression.
 func usesPattern(function string) bool {
 	return function == "matches" || function == "find" || function == "findAll"
 }
 
 // patterns reports whether a rule uses regular expressions, and rejects invalid constant ones.
+// Patterns that an expression computes are checked when it runs.
 func patterns(rule ast.Expr) (uses bool, err error) {
 	args := ast.NavigateExpr(nil, rule).Children()
 	if rule.Kind() == ast.CallKind && usesPattern(rule.AsCall().FunctionName()) {

@@ -27,6 +27,8 @@ func EvaluatePhase(trimmed []byte, class string) Result {
 	for _, c := range phase.Status.Conditions {
 		switch {
 		case c.Type != "Available":
+		// An ObjectSetPhase is written with each revision, so an older report describes other
+		// objects.
 		case c.ObservedGeneration != phase.Metadata.Generation:
 			return Result{Outdated: true, Messages: []string{fmt.Sprintf("the agent of class %q has not reported on its last change yet", class)}}
 		case c.Status == metav1.ConditionTrue:
@@ -44,6 +46,8 @@ func EvaluatePhase(trimmed []byte, class string) Result {
 // phasePrefix matches the name of the phase, with which agents start their messages.
 var phasePrefix = regexp.MustCompile(`^Phase "[^"]*" failed: `)
 
+// oneLine removes the prefix that repeats the phase, and joins lines, because messages of several
+// objects are joined with commas.
 func oneLine(message string) string {
 	message = strings.Join(strings.Fields(phasePrefix.ReplaceAllString(message, "")), " ")
 	if message == "" {

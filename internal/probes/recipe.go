@@ -15,7 +15,8 @@ import (
 //go:embed recipes/*.yaml
 var recipes embed.FS
 
-// Recipe returns the availabilityProbes entry for a kind of workload, and its YAML.
+// Recipe returns the availabilityProbes entry for a kind of workload, and its YAML. name is the
+// kind, in any case. Recipe panics on an unknown one.
 func Recipe(name string) (entry Entry, text string) {
 	data, err := recipes.ReadFile("recipes/" + strings.ToLower(name) + ".yaml")
 	if err != nil {

@@ -13,7 +13,9 @@ type Status int8
 const (
 	// Unknown: a field is missing, outdated or malformed, or the evaluation failed.
 	Unknown Status = iota
+	// False: all fields could be read, and at least one check failed.
 	False
+	// True: all checks passed, or no entry selects the object.
 	True
 )
 
@@ -41,6 +43,8 @@ type Result struct {
 // Message returns all messages joined with ", ", in the form that a status shows.
 func (r Result) Message() string { return strings.Join(r.Messages, ", ") }
 
+// outcome is the result of one probe. condition and outdated become ConditionFalse and Outdated of
+// the [Result].
 type outcome struct {
 	status    Status
 	message   string
@@ -48,6 +52,8 @@ type outcome struct {
 	outdated  bool
 }
 
+// conjunction combines outcomes. It keeps the messages of Unknown and False apart, because only the
+// more severe ones are shown.
 type conjunction struct {
 	unknown, failed          []string
 	conditionFalse, outdated bool
@@ -72,6 +78,8 @@ func added(messages []string, message string) []string {
 	return append(messages, message)
 }
 
+// result keeps ConditionFalse in an Unknown result: a False condition takes effect at once, even if
+// another probe cannot be read yet.
 func (c *conjunction) result() Result {
 	switch {
 	case len(c.unknown) > 0:

@@ -22,11 +22,13 @@ type Set struct {
 	needs   map[schema.GroupKind]Needs
 }
 
+// entry is the compiled probes of one selector. The kind is the key in the Set.
 type entry struct {
 	labels labels.Selector
 	probes []probe
 }
 
+// probe is one check of an object. It adds what the evaluation cost to the object.
 type probe interface{ evaluate(o *object) outcome }
 
 // Compile compiles availabilityProbes. Its error is of type [Errors]. If an entry has several
@@ -57,11 +59,13 @@ func Compile(probes []Entry) (*Set, error) {
 	return c.set, nil
 }
 
+// compiler collects all errors of a revision, so that an author sees them at once.
 type compiler struct {
 	set  *Set
 	errs Errors
 }
 
+// refuse adds an error at a path. An error that is not a refusal is not the author's fault.
 func (c *compiler) refuse(path string, err error) {
 	if err == nil {
 		return
@@ -73,6 +77,7 @@ func (c *compiler) refuse(path string, err error) {
 	c.errs = append(c.errs, FieldError{Path: path, Problem: because.problem, Remedy: because.remedy})
 }
 
+// entry compiles one entry. It continues after an error, and the Set is then not used.
 func (c *compiler) entry(path string, from *Entry) {
 	kind := from.Selector.Kind
 	if kind == nil || kind.Kind == "" {
@@ -132,6 +137,7 @@ func (c *compiler) probe(path string, from *Probe) (check probe, paths [][]strin
 	}
 }
 
+// outdatedStatus is the message for a status of an earlier generation, in Package Operator's words.
 const outdatedStatus = ".status outdated"
 
 // Selects reports whether any entry selects this kind. The labels can still exclude a single
@@ -160,6 +166,8 @@ func (s *Set) evaluate(obj map[string]any, exposes bool) (result Result, cost in
 		if !entry.labels.Matches(o.labels()) {
 			continue
 		}
+		// A status of an earlier generation describes other content, whatever the probes find in
+		// it.
 		if o.outdated() {
 			all.add(outcome{message: outdatedStatus, outdated: true})
 			continue
@@ -173,6 +181,7 @@ func (s *Set) evaluate(obj map[string]any, exposes bool) (result Result, cost in
 		}
 	}
 
+	// A probe ran and passed on counters that the controller has not filled in yet.
 	if o.cost > 0 && o.unobserved() && all.result().Status == True {
 		all.add(outcome{message: outdatedStatus, outdated: true})
 	}
@@ -213,6 +222,7 @@ func (e Errors) Error() string {
 	return strings.Join(texts, "; ")
 }
 
+// refusal is the problem of an expression without its path, which the compiler adds.
 type refusal struct{ problem, remedy string }
 
 func (r *refusal) Error() string { return r.problem + " (" + r.remedy + ")" }

@@ -59,6 +59,8 @@ func Trim(obj map[string]any, needs Needs) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
+// withoutManagedFields returns a copy down to metadata; the live object is shared with other
+// readers and must not change.
 func withoutManagedFields(obj map[string]any) map[string]any {
 	trimmed := maps.Clone(obj)
 	if metadata, isMap := obj["metadata"].(map[string]any); isMap {
@@ -69,6 +71,8 @@ func withoutManagedFields(obj map[string]any) map[string]any {
 	return trimmed
 }
 
+// skeleton returns the fields that every trimmed object has, for selectors, generations and
+// messages.
 func skeleton(obj map[string]any) map[string]any {
 	metadata, _ := obj["metadata"].(map[string]any)
 	trimmed := pick(obj, "apiVersion", "kind", "status")
@@ -76,6 +80,8 @@ func skeleton(obj map[string]any) map[string]any {
 	return trimmed
 }
 
+// pick returns the fields that exist. A missing field stays missing, since probes distinguish it
+// from null.
 func pick(from map[string]any, keys ...string) map[string]any {
 	picked := make(map[string]any, 8)
 	for _, key := range keys {
@@ -96,6 +102,8 @@ func copyPath(trimmed, obj map[string]any, path []string) {
 		}
 		next, isMap := value.(map[string]any)
 		if !isMap || i == len(path)-1 {
+			// A probe that reads all of metadata does not get managedFields, which are the largest
+			// part of many objects.
 			if isMap && i == 0 && key == "metadata" {
 				value = withoutManagedFields(obj)[key]
 			}
@@ -111,6 +119,8 @@ func copyPath(trimmed, obj map[string]any, path []string) {
 	}
 }
 
+// fingerprintValues replaces data and stringData in place. Fields that are not maps are dropped,
+// because their form is unknown.
 func fingerprintValues(secret map[string]any) {
 	for _, field := range []string{"data", "stringData"} {
 		values, isMap := secret[field].(map[string]any)
