@@ -11,6 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
+// adjustments compiles the patches of the Package and checks its other changes to objects. All of
+// them come from the user and not from the package, so problems name fields of the Package.
 func (l *load) adjustments() *patch.Set {
 	set, problems := patch.Compile(l.opts.Patches)
 	for _, p := range problems {
@@ -36,19 +38,25 @@ func (l *load) adjustments() *patch.Set {
 	return set
 }
 
+// unusedPatches reports patches that match no object. A patch that silently stops matching after an
+// update would undo a change that the user relies on.
 func (l *load) unusedPatches(set *patch.Set) {
 	for _, source := range set.Unused() {
 		l.add(violation.Violation{Reason: violation.ReasonPatchInvalid, Field: source}.Because("Correct its target, or remove the patch.", "it matches no object of the package"))
 	}
 }
 
+// enginePrefix starts the labels and annotations of the engine, under Package Operator's domain.
 const enginePrefix = "package-operator.run/"
 
+// isReserved reports whether a key belongs to the domain of the engine or to one below it.
 func isReserved(key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")
 	return strings.HasPrefix(key, enginePrefix) || strings.HasSuffix(prefix, "."+strings.TrimSuffix(enginePrefix, "/"))
 }
 
+// checkCommonMetadata returns invalid and reserved keys and values. The API server would refuse
+// each object with them, one at a time and only during the rollout.
 func checkCommonMetadata(m *CommonMetadata) violation.Violations {
 	var problems violation.Violations
 	add := func(field, remedy, format string, args ...any) {
@@ -65,6 +73,8 @@ func checkCommonMetadata(m *CommonMetadata) violation.Violations {
 				add(field, "Remove it.", "the engine sets keys that start with %s", enginePrefix)
 				continue
 			}
+			// The API server lowers keys of annotations before this check; labels are checked
+			// alike.
 			if errs := validation.IsQualifiedName(strings.ToLower(key)); len(errs) > 0 {
 				add(field, "", "%q is not a valid key: %s", key, errs[0])
 			}
@@ -77,6 +87,7 @@ func checkCommonMetadata(m *CommonMetadata) violation.Violations {
 	return problems
 }
 
+// checkDefaultNamespace refuses a default namespace that is invalid or belongs to a Package.
 func checkDefaultNamespace(o *Options) violation.Violations {
 	if o.DefaultNamespace == "" {
 		return nil
@@ -91,7 +102,8 @@ func checkDefaultNamespace(o *Options) violation.Violations {
 	return nil
 }
 
-// patch reports whether the object still exists after the patches.
+// patch reports whether the object still exists after the patches. The checks after it see the
+// patched object, so that a patch can also repair one.
 func (c *check) patch() bool {
 	annotations, _ := c.meta["annotations"].(map[string]any)
 	condition := annotations[corev1alpha1.ConditionAnnotation]
@@ -107,6 +119,7 @@ func (c *check) patch() bool {
 		return false
 	}
 
+	// From here on, messages name the patches, since the file does not contain the reported value.
 	c.patched, c.body = applied, body
 	meta, ok := body["metadata"].(map[string]any)
 	if !ok {
@@ -126,6 +139,7 @@ func (c *check) patch() bool {
 	return true
 }
 
+// failPatch reports a patch that cannot be applied, at the object it was applied to.
 func (c *check) failPatch(problem *patch.Problem) {
 	reason := violation.ReasonPatchInvalid
 	if problem.Limit {
@@ -139,6 +153,8 @@ func (c *check) failPatch(problem *patch.Problem) {
 	c.problems = append(c.problems, c.r.sourceOf(v))
 }
 
+// commonMetadata sets spec.commonMetadata after the patches. It overrides both the package and the
+// patches.
 func (c *check) commonMetadata() {
 	common := &c.r.opts.CommonMetadata
 	for key, values := range map[string]map[string]string{"labels": common.Labels, "annotations": common.Annotations} {

@@ -10,12 +10,14 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
+// assignment reads the annotations that place an object in the rollout.
 func (c *check) assignment(annotations map[string]any) {
 	c.phase(annotations)
 	c.collisionProtection(annotations)
 	c.conditionMappings(annotations)
 }
 
+// phase reads the phase and its class. A misspelt annotation and an unknown phase get a suggestion.
 func (c *check) phase(annotations map[string]any) {
 	field := annotationField(corev1alpha1.PhaseAnnotation)
 	phase, _ := annotations[corev1alpha1.PhaseAnnotation].(string)
@@ -28,6 +30,7 @@ func (c *check) phase(annotations map[string]any) {
 		return
 	}
 
+	// It is nil if the manifest itself is wrong. Each object would repeat that error.
 	if c.r.phases != nil && !slices.Contains(c.r.phases, phase) {
 		listed := "Add it to the manifest, which names no phases."
 		if len(c.r.phases) > 0 {
@@ -39,10 +42,13 @@ func (c *check) phase(annotations map[string]any) {
 	c.out.phase, c.out.class = phase, c.r.classes[phase]
 }
 
+// collisionModes are the values of the annotation and of spec.collisionProtection, in the order of
+// messages.
 var collisionModes = []string{
 	string(corev1alpha1.CollisionProtectionPrevent), string(corev1alpha1.CollisionProtectionIfNoController), string(corev1alpha1.CollisionProtectionNone),
 }
 
+// collisionProtection reads the annotation; its default is the Package's mode, or else Prevent.
 func (c *check) collisionProtection(annotations map[string]any) {
 	c.out.stored.CollisionProtection = cmp.Or(c.r.opts.CollisionProtection, corev1alpha1.CollisionProtectionPrevent)
 	mode, _ := annotations[corev1alpha1.CollisionProtectionAnnotation].(string)
@@ -58,6 +64,7 @@ func (c *check) collisionProtection(annotations map[string]any) {
 	c.out.stored.CollisionProtection = corev1alpha1.CollisionProtection(mode)
 }
 
+// checkCollisionMode reports whether a mode exists, with a remedy if not.
 func checkCollisionMode(mode string) (remedy string, ok bool) {
 	if slices.Contains(collisionModes, mode) {
 		return "", true
@@ -74,6 +81,8 @@ var (
 	holdsDestination = regexp.MustCompile(destinationPart)
 )
 
+// conditionMappings reads the annotation with one mapping a line, in the form "Available =>
+// example.com/Available".
 func (c *check) conditionMappings(annotations map[string]any) {
 	text, _ := annotations[corev1alpha1.ConditionMapAnnotation].(string)
 	field := annotationField(corev1alpha1.ConditionMapAnnotation)

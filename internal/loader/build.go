@@ -30,7 +30,8 @@ func Build(files Files, opts BuildOptions) (v1.Image, error) {
 	return BuildFolder("package", files, opts)
 }
 
-// BuildFolder is Build for files of another folder at the root of the image.
+// BuildFolder is Build for files of another folder at the root of the image. The platform is fixed,
+// so that equal files give equal images on every machine.
 func BuildFolder(folder string, files Files, opts BuildOptions) (v1.Image, error) {
 	layer, err := buildLayer(folder, files)
 	if err != nil {
@@ -50,6 +51,8 @@ func BuildFolder(folder string, files Files, opts BuildOptions) (v1.Image, error
 	if err != nil {
 		return nil, fmt.Errorf("build the image: %w", err)
 	}
+	// Annotations belong to the manifest. They do not change the layer, which registries then
+	// share.
 	if len(opts.Annotations) > 0 {
 		img = mutate.Annotations(img, maps.Clone(opts.Annotations)).(v1.Image)
 	}
@@ -57,6 +60,7 @@ func BuildFolder(folder string, files Files, opts BuildOptions) (v1.Image, error
 	return img, nil
 }
 
+// buildLayer compresses the files into one layer in memory; packages are small by their limits.
 func buildLayer(folder string, files Files) (v1.Layer, error) {
 	var compressed bytes.Buffer
 	z, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
@@ -74,6 +78,8 @@ func buildLayer(folder string, files Files) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }, tarball.WithMediaType(types.OCILayer))
 }
 
+// writeTar writes folders before files, both sorted, with fixed times and modes: equal files give
+// equal digests.
 func writeTar(w io.Writer, folder string, files Files) error {
 	t := tar.NewWriter(w)
 	// Times, owners and modes are fixed and paths are sorted, so that equal files have an equal
@@ -104,6 +110,8 @@ func writeTar(w io.Writer, folder string, files Files) error {
 	return t.Close()
 }
 
+// folders returns the folder and all folders of its files, sorted, for their own entries in the
+// archive.
 func folders(folder string, files Files) []string {
 	set := map[string]bool{folder: true}
 	for p := range files {
@@ -117,4 +125,5 @@ func folders(folder string, files Files) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
+// hidden reports whether a path has a part with a leading dot, which readers of packages skip.
 func hidden(p string) bool { return strings.HasPrefix(p, ".") || strings.Contains(p, "/.") }

@@ -17,7 +17,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// run returns the object, or nil if it is left out or has a problem.
+// run returns the object, or nil if it is left out or has a problem. The condition is evaluated on
+// the object as written, and all other checks see it after the patches.
 func (c *check) run() *object {
 	body, ok := c.doc.Value.(map[string]any)
 	if !ok {
@@ -36,6 +37,7 @@ func (c *check) run() *object {
 	if !c.conditionHolds() || !c.patch() {
 		return nil
 	}
+	// Every other check would fail as well if a mandatory field has another name.
 	if c.misspelt() {
 		return nil
 	}
@@ -57,6 +59,8 @@ func (c *check) run() *object {
 	return c.finish(annotations)
 }
 
+// conditionHolds evaluates the condition annotation, and sets left if it leaves the object out.
+// Without a context for templates, every object is kept.
 func (c *check) conditionHolds() bool {
 	annotations, _ := c.meta["annotations"].(map[string]any)
 	expression, ok := annotations[corev1alpha1.ConditionAnnotation].(string)
@@ -94,6 +98,7 @@ func (c *check) misspelt() bool {
 	return found
 }
 
+// gvk reads apiVersion and kind, and refuses lists, whose items are objects of their own.
 func (c *check) gvk() {
 	apiVersion, _ := c.body["apiVersion"].(string)
 	kind, _ := c.body["kind"].(string)
@@ -115,6 +120,8 @@ func (c *check) gvk() {
 	c.out.gvk = gv.WithKind(kind)
 }
 
+// identity checks name and namespace as the API server does for all kinds. Stricter rules of single
+// kinds are left to the API server.
 func (c *check) identity() {
 	name, isText := c.meta["name"].(string)
 	switch {
@@ -127,6 +134,7 @@ func (c *check) identity() {
 	case len(name) > validation.DNS1123SubdomainMaxLength:
 		c.invalid("metadata.name", "Shorten it.", "the name has %d characters; the limit is %d", len(name), validation.DNS1123SubdomainMaxLength)
 	default:
+		// The API server accepts these in names of some kinds, but names appear in messages.
 		if strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) }) {
 			c.invalid("metadata.name", "", "control characters are not allowed")
 		}
@@ -136,6 +144,7 @@ func (c *check) identity() {
 	}
 
 	c.out.name = name
+	// An empty namespace means the same as a missing one.
 	switch namespace := c.meta["namespace"].(type) {
 	case nil:
 		delete(c.meta, "namespace")
@@ -182,6 +191,8 @@ func (c *check) serverFields() {
 	delete(c.body, "status")
 }
 
+// isEmpty reports whether a value and everything in it is a zero value, such as the empty status
+// that code generators write.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -192,8 +203,11 @@ func isEmpty(v any) bool {
 	return v == nil || v == "" || v == false || v == int64(0)
 }
 
+// isFilled is the opposite of isEmpty, for slices.ContainsFunc.
 func isFilled(v any) bool { return !isEmpty(v) }
 
+// nulls warns about nulls in the output of templates, which usually come from a value that is
+// missing. Definitions are left out, because null is a valid default in their schemas.
 func (c *check) nulls() {
 	if !c.r.rendered[c.doc.Path] || c.out.gvk.Kind == crdKind.Kind {
 		return
@@ -211,6 +225,8 @@ func (c *check) nulls() {
 	})
 }
 
+// finish removes the annotations of the loader, adds the labels of the package, and encodes the
+// object in the form that is stored.
 func (c *check) finish(annotations map[string]any) *object {
 	for _, key := range loaderAnnotations {
 		delete(annotations, key)
@@ -233,6 +249,7 @@ func (c *check) finish(annotations map[string]any) *object {
 	c.out.defines = definitionOf(c.out.gvk.GroupKind(), c.body)
 	c.out.aggregates = aggregationOf(c.out.gvk.GroupKind(), c.body)
 	c.out.images = c.imagesOf()
+	// Keys are sorted by the encoder, so equal objects have equal bytes in each revision.
 	raw, err := json.Marshal(c.body)
 	if err != nil {
 		c.invalid("", "", "%v", err)

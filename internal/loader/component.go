@@ -10,6 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
+// componentsFolder has one folder per component, each with a manifest of its own.
 const componentsFolder = "components"
 
 // unit is the part of a package that is loaded: its root or one of its components.
@@ -21,6 +22,8 @@ type unit struct {
 	problems  violation.Violations
 }
 
+// readUnit reads the manifest of the root or of a component. The result is nil if the manifest
+// cannot be read; problems then explain why.
 func readUnit(files Files, component string) *unit {
 	if len(files) == 0 {
 		return &unit{problems: violation.Violations{{Reason: violation.ReasonNoFiles, Remedy: "The files of a package belong into the folder /package."}}}
@@ -29,6 +32,8 @@ func readUnit(files Files, component string) *unit {
 	result, problems := manifest.Read(files, "")
 	multi := result != nil && result.Manifest.Spec.Components != nil
 	if component == "" {
+		// Templates and objects of components do not belong to the root, even though they are below
+		// it.
 		if multi {
 			files = withoutComponents(files)
 		}
@@ -53,6 +58,8 @@ func readUnit(files Files, component string) *unit {
 	return u
 }
 
+// readComponent reads the manifest in the folder of a component. The name comes from a user, so it
+// must not lead to another folder.
 func readComponent(files Files, component string) *unit {
 	u := &unit{component: component}
 	if strings.ContainsAny(component, `/\`) || strings.HasPrefix(component, ".") {
@@ -78,6 +85,7 @@ func readComponent(files Files, component string) *unit {
 
 func (u *unit) add(v violation.Violation) { u.problems = append(u.problems, v) }
 
+// mark sets the component on violations, in place.
 func (u *unit) mark(vs violation.Violations) violation.Violations {
 	for i := range vs {
 		vs[i].Component = u.component
@@ -85,12 +93,15 @@ func (u *unit) mark(vs violation.Violations) violation.Violations {
 	return vs
 }
 
+// withoutComponents returns the files outside of the components' folder.
 func withoutComponents(files Files) Files {
 	out := maps.Clone(files)
 	maps.DeleteFunc(out, func(p string, _ []byte) bool { return strings.HasPrefix(p, componentsFolder+"/") })
 	return out
 }
 
+// componentNames returns the sorted folders below the components' folder, with or without a
+// manifest.
 func componentNames(files Files) []string {
 	var names []string
 	for p := range files {
@@ -103,6 +114,8 @@ func componentNames(files Files) []string {
 	return names
 }
 
+// strayComponentFiles returns a problem for each file directly in the components' folder, which
+// belongs to no component.
 func strayComponentFiles(files Files) violation.Violations {
 	var out violation.Violations
 	for p := range files {
@@ -125,7 +138,8 @@ type Part struct {
 	Files Files
 }
 
-// Parts returns the root of a package and its components.
+// Parts returns the root of a package and its components. The lock of each part is separate. A
+// package whose manifest cannot be read has one part.
 func Parts(files Files) []Part {
 	result, _ := manifest.Read(files, "")
 	if result == nil || result.Manifest.Spec.Components == nil {

@@ -16,6 +16,7 @@ func (l *load) unresolved() {
 
 	for i, d := range l.unit.result.Manifest.Spec.Dependencies {
 		field := fmt.Sprintf("spec.dependencies[%d].", i)
+		// Dependencies on images are in the lock and need no resolution.
 		switch {
 		case d.Package != nil:
 			field += "package"

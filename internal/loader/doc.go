@@ -12,4 +12,8 @@
 // only in Secrets.
 //
 // The rules equal Package Operator's, except for the differences in docs/compatibility.md.
+//
+// The manager calls [Load] for each Package, and the command line calls [Preview] and [Validate].
+// They differ only in [Options]: for example, without an Environment no constraint is evaluated.
+// load.run has the order of the steps above; each sub-package does one of them.
 package loader

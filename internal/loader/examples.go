@@ -10,11 +10,14 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
+// exampleName and exampleNamespace are the Package of a check without a test case.
 const (
 	exampleName      = "package"
 	exampleNamespace = "package-namespace"
 )
 
+// exampleOptions returns options for a package outside of a cluster, as a Package or a
+// ClusterPackage.
 func exampleOptions(component string, cluster bool) Options {
 	o := Options{Component: component, StaticImages: true, anyNamespace: true}
 	o.Package.Metadata.Name = exampleName
@@ -38,6 +41,7 @@ func (o Options) withTestCase(tc *manifestsv1alpha1.PackageManifestTestCaseTempl
 	o.Environment = nil
 	env := tc.Context.Environment
 	o.testEnvironment = &env
+	// Fixtures of a test case must not depend on the digests in the lock.
 	o.StaticImages = true
 	return o
 }
@@ -55,6 +59,8 @@ func (o Options) withScopes(scopes []manifestsv1alpha1.PackageManifestScope) Opt
 	return o
 }
 
+// testCaseOf returns the test case of this name, or the first one if the name is empty. It returns
+// nil without an error if the manifest has no test cases and no name is given.
 func testCaseOf(test *manifestsv1alpha1.PackageManifestTest, name string) (*manifestsv1alpha1.PackageManifestTestCaseTemplate, error) {
 	names := make([]string, 0, len(test.Template))
 	for i := range test.Template {

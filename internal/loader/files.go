@@ -22,6 +22,8 @@ func ReadFolder(dir string) (Files, error) { return archive.ReadFolder(dir) }
 // ReadImage reads a package from an image.
 func ReadImage(ctx context.Context, img v1.Image) (Files, error) { return archive.ReadImage(ctx, img) }
 
+// isObjectFile reports whether a file has objects: YAML other than the manifest, the lock and
+// helpers of templates.
 func isObjectFile(p string) bool {
 	ext := path.Ext(p)
 	return (ext == ".yaml" || ext == ".yml") && !render.IsHelper(p) && !manifest.IsManifest(p)

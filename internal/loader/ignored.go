@@ -50,6 +50,7 @@ func (l *load) unusedIgnoredFields(all []*ignoredEntry) {
 func (c *check) ignoredFields(annotations map[string]any) map[string]any {
 	const key = corev1alpha1.IgnoredFieldsAnnotation
 	text, _ := annotations[key].(string)
+	// The object can also state fields itself. Its pointers are joined with the entries'.
 	own, err := apinames.Default.ParseIgnoredFields(text)
 	if err != nil {
 		c.fail(violation.ReasonAnnotationInvalid, annotationField(key), "", "%v", err)
@@ -72,6 +73,7 @@ func (c *check) ignoredFields(annotations map[string]any) map[string]any {
 		return annotations
 	}
 
+	// Sorted pointers keep the object equal if only the order of entries changes.
 	slices.Sort(pointers)
 	text = strings.Join(slices.Compact(pointers), "\n")
 	all, err := apinames.Default.ParseIgnoredFields(text)

@@ -29,6 +29,8 @@ func (l *load) lockedImages(refs map[string]string) lockedImages {
 	for _, img := range lock.Spec.Images {
 		image := img.Image
 		written, _, _ := strings.Cut(image, "@")
+		// The status shows the registry that the image is pulled from, so the override applies here
+		// as well.
 		if l.opts.ImageOverride != nil {
 			image = l.opts.ImageOverride(image)
 		}
@@ -80,6 +82,8 @@ func (c *check) imagesOf() []string {
 	for i := range fields {
 		f := &fields[i]
 		out[i] = f.ref()
+		// Images of the lock were rewritten when templates got them, and a second rewrite could hit
+		// the result of the first.
 		if c.r.opts.Rewrite == nil || len(f.text) > limits.ReferenceBytes || f.isLocal() || c.r.isRewritten(f.text) {
 			continue
 		}
@@ -108,12 +112,14 @@ func imageFields(kind schema.GroupKind, body map[string]any) []imageField {
 		path = []string{"template", "spec"}
 	case schema.GroupKind{Group: "batch", Kind: "CronJob"}:
 		path = []string{"spec", "jobTemplate", "spec", "template", "spec"}
+	// A Secret has no images, and its values must not get into a status.
 	case secretKind:
 		return nil
 	}
 
 	pod := body
 	for _, key := range path {
+		// Reading a nil map gives nil, so a missing step ends in an object without images.
 		pod, _ = pod[key].(map[string]any)
 	}
 
@@ -138,6 +144,8 @@ func imageFields(kind schema.GroupKind, body map[string]any) []imageField {
 	return out
 }
 
+// mappings returns the mappings in a list, and skips other items, which the API server refuses
+// later.
 func mappings(v any) []map[string]any {
 	items, _ := v.([]any)
 	var out []map[string]any
@@ -191,6 +199,7 @@ func reportedImages(refs map[string]bool, locked map[string]corev1alpha1.Package
 	slices.SortStableFunc(all, func(a, b corev1alpha1.PackageImage) int {
 		return cmp.Or(cmp.Compare(a.Image, b.Image), cmp.Compare(a.Digest, b.Digest))
 	})
+	// The number alone does not bound the status, because references can have hundreds of bytes.
 	size := 0
 	for i, image := range all {
 		text, _ := json.Marshal(image) // strings can always be encoded

@@ -7,6 +7,7 @@ import (
 )
 
 var (
+	// These kinds have rules of their own in the loader.
 	crdKind        = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 	apiServiceKind = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 	namespaceKind  = schema.GroupKind{Kind: "Namespace"}
@@ -19,9 +20,12 @@ func BuiltInScope(kind schema.GroupKind) (namespaced, known bool) {
 	return namespaced, known
 }
 
+// builtIn maps the kinds of Kubernetes and the engine to whether they are namespaced. It is
+// compiled in, because packages are checked without a cluster.
 var builtIn = map[schema.GroupKind]bool{}
 
 func init() {
+	// The first list of a group has its cluster-scoped kinds, the second one its namespaced ones.
 	for group, kinds := range map[string][2][]string{
 		"": {
 			{"Namespace", "Node", "PersistentVolume", "ComponentStatus"},

@@ -28,6 +28,8 @@ const loadTime = time.Minute // for one package; all other limits end it long be
 func Load(ctx context.Context, files Files, opts Options) (*Package, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, loadTime, errLoadTime)
 	defer cancel()
+	// Problems of the manifest do not end the load. The rest of the package is checked as far as it
+	// can be.
 	l := &load{ctx: ctx, opts: &opts, unit: readUnit(files, opts.Component)}
 	l.problems = l.unit.problems
 	pkg := l.run()
@@ -47,8 +49,13 @@ func Load(ctx context.Context, files Files, opts Options) (*Package, error) {
 	return pkg, nil
 }
 
+// errLoadTime is the cause of the context if the loader's own time is over, to distinguish it from
+// the caller's cancellation.
 var errLoadTime = errors.New("loading takes too long")
 
+// run takes the steps of a load in order. After a step that fails, it still reads the static files,
+// so that one load reports as many problems as possible. The package is incomplete or nil if there
+// are problems.
 func (l *load) run() *Package {
 	r := l.unit.result
 	if r == nil {
@@ -69,6 +76,7 @@ func (l *load) run() *Package {
 	}
 
 	l.add(checkPackageName(l.opts.Package.Metadata.Name)...)
+	// Without the sensitive values, messages of the later steps could not be redacted.
 	if !l.sensitiveValues() {
 		return nil
 	}
@@ -116,6 +124,8 @@ func (l *load) newPackage(values map[string]any) *Package {
 	}
 }
 
+// probes reports invalid probes of the manifest at their lines. The engine compiles them again for
+// each revision.
 func (l *load) probes() {
 	_, err := probes.Compile(l.unit.result.Manifest.Spec.AvailabilityProbes)
 	var all probes.Errors
@@ -127,6 +137,8 @@ func (l *load) probes() {
 	}
 }
 
+// config admits the configuration against the schema of the manifest. ok is false if templates must
+// not be rendered with it.
 func (l *load) config() (values map[string]any, ok bool) {
 	r := l.unit.result
 	schemaPath := field.NewPath("spec", "config", "openAPIV3Schema")
@@ -140,6 +152,8 @@ func (l *load) config() (values map[string]any, ok bool) {
 	}
 
 	values, unknown, broken, errs := schema.Admit(l.ctx, field.NewPath("spec", "config"), l.opts.Config)
+	// Package Operator drops unknown keys silently, so a package that was written for it keeps
+	// working.
 	for _, u := range unknown {
 		v := violation.Violation{Reason: violation.ReasonConfigInvalid, Field: u.Field, Details: "unknown key", Remedy: u.Remedy}
 		if r.Strict {
@@ -168,6 +182,8 @@ func (l *load) config() (values map[string]any, ok bool) {
 	return values, !l.configFailed
 }
 
+// context returns the values that templates and expressions see. ok is false if an image is not in
+// the lock.
 func (l *load) context(values map[string]any) (map[string]any, bool) {
 	images, dependencies, problems := l.images()
 	l.add(problems...)
@@ -179,6 +195,8 @@ func (l *load) context(values map[string]any) (map[string]any, bool) {
 	return out, err == nil && len(problems) == 0
 }
 
+// images returns the references of images and dependencies by their names in the manifest. With
+// StaticImages, a package can be rendered before its lock exists.
 func (l *load) images() (images, dependencies map[string]string, problems violation.Violations) {
 	r := l.unit.result
 	if !l.opts.StaticImages {
@@ -208,7 +226,10 @@ func (l *load) images() (images, dependencies map[string]string, problems violat
 	return images, dependencies, nil
 }
 
+// objects renders templates, reads all object files, and runs the checks that need several objects.
+// It returns the objects in the order of files and documents.
 func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
+	// Named conditions come first, because path rules, templates and annotations refer to them.
 	evaluator, ok := l.conditions(expression.New(context))
 	if !ok {
 		l.static()
@@ -239,12 +260,16 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 	if l.opts.keep != nil {
 		*l.opts.keep = *fixturesOf(out, read.left)
 	}
+	// A patch can match only objects that could be read, so an unused one means nothing after a
+	// problem.
 	if len(read.problems) == 0 {
 		// An object with a problem could be the one that a patch or an entry matches.
 		l.unusedPatches(patches)
 		l.unusedIgnoredFields(reader.ignored)
 	}
 
+	// This follows the reading of all files, since the scope of a kind can come from a definition
+	// in any of them.
 	l.defaultNamespaces(read.objects)
 	if len(read.problems) == 0 {
 		read.objects = append(read.objects, l.permissions(read.objects, reader.labels)...)
@@ -257,6 +282,8 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 	return read.objects
 }
 
+// fixturesOf splits the object files into rendered and static ones, without documents that
+// conditions leave out.
 func fixturesOf(out *render.Output, left map[string][]document.Span) *fixtures {
 	f := &fixtures{Files{}, Files{}}
 	for p, data := range out.Files {
@@ -272,6 +299,7 @@ func fixturesOf(out *render.Output, left map[string][]document.Span) *fixtures {
 	return f
 }
 
+// conditions evaluates the named conditions of the manifest. They cannot refer to each other.
 func (l *load) conditions(e *expression.Evaluator) (*expression.Evaluator, bool) {
 	values, ok := map[string]bool{}, true
 	for i, c := range l.unit.result.Manifest.Spec.Filter.Conditions {
@@ -285,6 +313,8 @@ func (l *load) conditions(e *expression.Evaluator) (*expression.Evaluator, bool)
 	return e.WithConditions(values), ok
 }
 
+// reader returns a reader of object files. condition is nil if templates are not rendered;
+// condition annotations are then not evaluated.
 func (l *load) reader(condition func(string) (bool, error)) *reader {
 	r := &reader{opts: l.opts, condition: condition, ignored: l.ignoredEntries()}
 	name := l.opts.Package.Metadata.Name
@@ -322,6 +352,8 @@ func (l *load) catalogName() string {
 	return cmp.Or(l.unit.result.Manifest.Spec.PackageName, l.unit.name)
 }
 
+// notUnique returns a violation for each other installation that uniqueInScope excludes. It refuses
+// the package if the other installations are not known.
 func (l *load) notUnique() violation.Violations {
 	r := l.unit.result
 	if !r.Unique() {

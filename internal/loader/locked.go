@@ -21,12 +21,15 @@ func repositoryOf(ref string) string {
 	return ref
 }
 
+// digestMark starts the digest in each reference of a lock.
 const digestMark = "@sha256:"
 
 // in returns the references of the lock that occur in an object as JSON.
 func (l lockedImages) in(raw []byte) []string {
 	var found []string
 	for at := 0; len(l) > 0; {
+		// Searching for digests finds references in any field, such as arguments and environment
+		// variables, in one pass over the object.
 		i := bytes.Index(raw[at:], []byte(digestMark))
 		end := at + i + len(digestMark) + 64
 		if i < 0 || end > len(raw) {
@@ -59,6 +62,7 @@ func referenceStart(raw []byte) int {
 	return start
 }
 
+// isOfReference reports whether a byte can be part of a repository in a reference.
 func isOfReference(b byte) bool {
 	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("._-/:", b) >= 0
 }

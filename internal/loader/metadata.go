@@ -41,6 +41,7 @@ func (c *check) texts(key string, reason violation.Reason) map[string]any {
 			if _, ok := v[name].(string); !ok {
 				c.fail(reason, document.Child(field, name), "Put it in quotes.", "the value is not a text")
 			}
+			// The lower case follows the API server's check of annotations.
 			if errs := validation.IsQualifiedName(strings.ToLower(name)); len(errs) > 0 {
 				c.fail(reason, document.Child(field, name), "", "%q is not a valid key: %s", name, errs[0])
 			}
@@ -52,6 +53,8 @@ func (c *check) texts(key string, reason violation.Reason) map[string]any {
 	}
 }
 
+// reserved removes keys that the engine sets. A package could otherwise claim an owner or a
+// revision.
 func (c *check) reserved(field string, values map[string]any, keys []string) {
 	for _, key := range keys {
 		if _, ok := values[key]; ok {
@@ -73,6 +76,8 @@ func (c *check) annotations() map[string]any {
 	if size > limits.AnnotationBytes {
 		c.fail(violation.ReasonLimit, "metadata.annotations", "", "the annotations have %d bytes; the API server's limit is %d", size, limits.AnnotationBytes)
 	}
+	// These change how objects are deleted, replaced or checked. A misspelt value must not have the
+	// opposite effect silently.
 	for key, want := range map[string]string{
 		corev1alpha1.DeletionPolicyAnnotation: corev1alpha1.DeletionPolicyKeep,
 		corev1alpha1.OnImmutableAnnotation:    corev1alpha1.OnImmutableRecreate,
@@ -107,6 +112,8 @@ func (c *check) unreadableLabels() {
 	}
 }
 
+// labels checks keys and values. An invalid label value is an error here, and not only at the API
+// server.
 func (c *check) labels() {
 	c.unreadableLabels()
 	labels := c.texts("labels", violation.ReasonLabelsInvalid)
@@ -119,6 +126,7 @@ func (c *check) labels() {
 	}
 }
 
+// sortedKeys returns the keys in the order of messages, because maps have none.
 func sortedKeys(m map[string]any) []string {
 	return slices.Sorted(maps.Keys(m))
 }
@@ -147,9 +155,11 @@ func walk(v any, field string, visit func(field string, v any) bool) bool {
 	return visit(field, v)
 }
 
+// wellKnownLabels returns the labels of the ObjectDeployment and of each managed object.
 func wellKnownLabels(name string, spec *manifestsv1alpha1.PackageManifestSpec) map[string]string {
 	labels := map[string]string{corev1alpha1.PackageLabel: name, corev1alpha1.PackageInstanceLabel: name}
 	if spec.Version != "" {
+		// Label values cannot have the plus sign of a version's build.
 		labels[corev1alpha1.PackageVersionLabel] = strings.ReplaceAll(spec.Version, "+", "_")
 	}
 	if spec.Provider != "" {
@@ -158,6 +168,8 @@ func wellKnownLabels(name string, spec *manifestsv1alpha1.PackageManifestSpec) m
 	return labels
 }
 
+// checkPackageName refuses names that are valid for an object, of up to 253 characters, but not as
+// a label value.
 func checkPackageName(name string) violation.Violations {
 	errs := validation.IsValidLabelValue(name)
 	if len(errs) == 0 {

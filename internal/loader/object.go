@@ -31,12 +31,15 @@ type object struct {
 // rules about namespaces and scopes do not apply.
 func elsewhere(class string) bool { return class != "" && class != corev1alpha1.PhaseClassDefault }
 
+// violation returns a violation at the object's place in its file.
 func (o *object) violation(reason violation.Reason, field string) violation.Violation {
 	v := o.at
 	v.Reason, v.Field = reason, field
 	return v
 }
 
+// setNamespace encodes the object again with another namespace. The parsed form is not kept, to
+// save memory.
 func (o *object) setNamespace(namespace string) error {
 	body := map[string]any{}
 	if err := json.Unmarshal(o.stored.Object.Raw, &body); err != nil {
@@ -66,6 +69,8 @@ type definition struct {
 	served []string
 }
 
+// definitionOf returns the kind, scope and served versions that a definition brings, or nil for
+// another kind. Missing fields are empty; the API server refuses such a definition.
 func definitionOf(kind schema.GroupKind, body map[string]any) *definition {
 	if kind != crdKind {
 		return nil
@@ -88,6 +93,7 @@ func definitionOf(kind schema.GroupKind, body map[string]any) *definition {
 	return d
 }
 
+// definitionsOf returns the definitions among the objects by the kind that they define.
 func definitionsOf(all []*object) map[schema.GroupKind]*definition {
 	defined := map[schema.GroupKind]*definition{}
 	for _, o := range all {

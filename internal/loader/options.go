@@ -101,6 +101,7 @@ type Options struct {
 // fixtures are the files of a test case to compare with fixtures.
 type fixtures struct{ rendered, static Files }
 
+// scope is the cluster for a Package without a namespace.
 func (o *Options) scope() corev1alpha1.Scope {
 	return corev1alpha1.ScopeOf(o.Package.Metadata.Namespace)
 }
@@ -108,6 +109,7 @@ func (o *Options) scope() corev1alpha1.Scope {
 // bytes returns the limit of the objects as JSON.
 func (o *Options) bytes() int64 { return cmp.Or(o.Bytes, limits.PackageBytes) }
 
+// environment returns the environment for templates; a test case provides its own.
 func (o *Options) environment() manifestsv1alpha1.PackageEnvironment {
 	switch {
 	case o.Environment != nil:

@@ -105,6 +105,7 @@ func Description(m *manifestsv1alpha1.PackageManifest, files Files) string {
 	if d := m.Spec.Display; d != nil && d.LongDescription != "" {
 		return d.LongDescription
 	}
+	// The cut can split a character, and an author can store other bytes than UTF-8.
 	text := files["README.md"]
 	return strings.ToValidUTF8(string(text[:min(len(text), limits.ProseBytes)]), "")
 }

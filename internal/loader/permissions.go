@@ -21,6 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/permissions"
 )
 
+// writes are the verbs of Kubernetes' roles admin and edit on a namespaced kind.
 var writes = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 
 // verbsOf are the verbs of user roles on the kinds of a package, as in Kubernetes' own roles.
@@ -31,6 +32,7 @@ var verbsOf = map[string][]string{
 }
 
 const (
+	// The fields are places for violations; the roles are in no file of the package.
 	permissionsField = "spec.permissions"
 	aggregateField   = permissionsField + ".aggregateTo"
 )
@@ -74,6 +76,8 @@ func (l *load) granted(asked *manifestsv1alpha1.PackageManifestPermissions, all 
 	name, scope := l.opts.Package.Metadata.Name+"-permissions", permissions.Scope{Rules: manifest.Rules(asked)}
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: asked.ServiceAccountName}
 	if l.opts.scope() != corev1alpha1.ScopeCluster {
+		// A Role cannot have nonResourceURLs, and a ClusterRole would grant them beyond the
+		// namespace.
 		for i, rule := range asked.Rules {
 			if len(rule.NonResourceURLs) > 0 {
 				l.add(l.unit.result.At(violation.ReasonObjectScope, fmt.Sprintf("%s.rules[%d].nonResourceURLs", permissionsField, i)).Because(
@@ -81,6 +85,8 @@ func (l *load) granted(asked *manifestsv1alpha1.PackageManifestPermissions, all 
 				return nil
 			}
 		}
+		// The namespace makes a Role and a RoleBinding of the scope instead of their cluster-wide
+		// kinds.
 		scope.Namespace = l.opts.Package.Metadata.Namespace
 		account.Namespace = scope.Namespace
 		return permissions.Roles([]permissions.Scope{scope}, name, []rbacv1.Subject{account})
@@ -133,6 +139,8 @@ func (l *load) aggregated(to []string, all []*object) []any {
 			l.add(o.violation(violation.ReasonObjectInvalid, "").Because("", "%v", err))
 			return nil
 		}
+		// A definition of such a group would let aggregated roles grant users rights on Kubernetes'
+		// own kinds.
 		if group, _, _ := unstructured.NestedString(u.Object, "spec", "group"); ofKubernetes(group) {
 			l.add(o.violation(violation.ReasonObjectInvalid, "spec.group").Because("Define kinds of a group of your own, or leave "+aggregateField+" of the manifest out.",
 				"%.100q is a group of Kubernetes or of the engine, on which "+aggregateField+" of the manifest gives users no rights", group))
@@ -182,8 +190,10 @@ func (l *load) implied(field string, typed any, labels map[string]string) *objec
 		return nil
 	}
 
+	// The typed form writes it as null, and a package must not set it.
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
 	all := map[string]string{}
+	// The labels of the engine come last. Common metadata cannot replace them.
 	for _, from := range []map[string]string{u.GetLabels(), l.opts.CommonMetadata.Labels, labels} {
 		maps.Copy(all, from)
 	}
@@ -208,6 +218,8 @@ func (l *load) implied(field string, typed any, labels map[string]string) *objec
 		return nil
 	}
 
+	// Another mode would let the package take over a role that exists already, with all of its
+	// bindings.
 	o.stored = corev1alpha1.ObjectSetObject{Object: runtime.RawExtension{Raw: raw}, CollisionProtection: corev1alpha1.CollisionProtectionPrevent}
 	return o
 }

@@ -21,6 +21,9 @@ func phasesOf(spec *manifestsv1alpha1.PackageManifestSpec) []manifestsv1alpha1.P
 	return slices.Concat([]manifestsv1alpha1.PackageManifestPhase{{Name: manifest.PermissionsPhase}}, spec.Phases)
 }
 
+// duplicates returns a problem for each object whose kind and identity an earlier one has. Versions
+// do not matter, since the API server stores an object once. Objects for other clusters are
+// compared within the class of their phase.
 func duplicates(all []*object, scope corev1alpha1.Scope, namespace string) violation.Violations {
 	var problems violation.Violations
 	type id struct {
@@ -45,6 +48,8 @@ func duplicates(all []*object, scope corev1alpha1.Scope, namespace string) viola
 	return problems
 }
 
+// place names file, document and line for another object's message. Documents count from 0, as in
+// Package Operator's messages.
 func place(at violation.Violation) string {
 	text := fmt.Sprintf("%s idx %d", at.Path, at.Document-1)
 	if at.Line > 0 {
@@ -84,6 +89,8 @@ func tooEarly(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) vi
 	return warnings
 }
 
+// collect sorts the objects into the phases of the manifest. Phases without objects are left out.
+// The three results have the same order.
 func collect(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) (out []corev1alpha1.ObjectSetTemplatePhase, sources [][]Source, sensitive [][]bool) {
 	byPhase := map[string][]*object{}
 	for _, o := range all {

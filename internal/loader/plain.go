@@ -19,6 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
+// manifestFile is the file that makes a folder a package.
 const manifestFile = "manifest.yaml"
 
 // HasManifest reports whether files have the manifest of a package.
@@ -85,6 +86,7 @@ func Plain(name string, files Files, declared Declared) (Files, error) {
 // both. It ignores unreadable files.
 func PlainScopes(files map[string]string) []corev1alpha1.Scope {
 	p := plainSet{defined: map[schema.GroupKind]bool{}, aggregated: map[string]bool{}, kinds: map[schema.GroupKind]bool{}}
+	// A package with a manifest states its scopes itself.
 	if files[manifestFile] != "" || files["manifest.yml"] != "" {
 		return nil
 	}
@@ -114,6 +116,7 @@ type plainSet struct {
 	problems   violation.Violations
 }
 
+// plainObject is one object with the file that it came from.
 type plainObject struct {
 	path string
 	kind schema.GroupKind
@@ -133,6 +136,7 @@ func (p *plainSet) value(d *document.Document, value any, lists bool) {
 		return
 	}
 
+	// Only one level is unpacked. A list in a list stays an object, which Load refuses.
 	if items, isList := body["items"].([]any); isList && lists && strings.HasSuffix(kind, "List") {
 		for _, item := range items {
 			p.value(d, item, false)
@@ -160,6 +164,7 @@ func (p *plainSet) value(d *document.Document, value any, lists bool) {
 	}
 }
 
+// fail adds a problem, up to the number that is shown.
 func (p *plainSet) fail(v violation.Violation) {
 	if len(p.problems) <= limits.Violations {
 		p.problems = append(p.problems, v)
@@ -179,6 +184,8 @@ func (p *plainSet) files(name string) (Files, error) {
 		if err != nil {
 			return nil, violation.Violations{violation.Violation{Reason: violation.ReasonObjectInvalid, Path: o.path}.Because("", "%v", err)}
 		}
+		// The folder keeps a file of the input from replacing the manifest or a helper of
+		// templates.
 		at := "objects/" + strings.TrimSuffix(o.path, path.Ext(o.path)) + ".yaml"
 		if written := files[at]; written != nil {
 			text = slices.Concat(written, []byte("---\n"), text)
@@ -186,6 +193,8 @@ func (p *plainSet) files(name string) (Files, error) {
 		files[at] = text
 	}
 
+	// The presets' phases come first. Phases that only the input names follow, in the order of the
+	// files.
 	phases := []any{}
 	for _, phase := range append(presets.Ordered(used), own...) {
 		phases = append(phases, map[string]any{"name": phase})
@@ -225,8 +234,10 @@ func (p *plainSet) assign(o plainObject) string {
 
 	phase := presets.PhaseOf(o.kind)
 	switch {
+	// The kind is served by an API server that the package itself brings, which has to run first.
 	case p.aggregated[o.kind.Group]:
 		phase = presets.PhaseOther
+	// The definition is in the same package, in an earlier phase.
 	case p.defined[o.kind]:
 		phase = presets.PhaseResources
 	}

@@ -26,6 +26,8 @@ type PreviewOptions struct {
 // loaded for.
 func Preview(ctx context.Context, files Files, opts PreviewOptions) (*Package, manifestsv1alpha1.TemplateContextPackage, error) {
 	load := exampleOptions(opts.Component, false)
+	// These are the names that Package Operator's command uses, so that both print the same
+	// objects.
 	load.Package.Metadata.Name, load.Package.Metadata.Namespace = "name", "namespace"
 	u := readUnit(files, opts.Component)
 	if u.result != nil {
@@ -45,6 +47,8 @@ func Preview(ctx context.Context, files Files, opts PreviewOptions) (*Package, m
 	}
 
 	switch {
+	// A scope from the command line outweighs the test case, including the Package that templates
+	// see.
 	case opts.Cluster:
 		load.Package.Metadata.Namespace, load.seen = "", nil
 	case opts.Namespace != "":

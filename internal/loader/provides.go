@@ -27,6 +27,8 @@ func (l *load) provided(all []*object) []corev1alpha1.ProvidedAPI {
 		}
 	}
 
+	// These checks would mislead after other problems, since an object that failed is not in the
+	// list.
 	l.ownAPIs(out)
 	if len(l.problems) == 0 {
 		l.declared(all, defined)

@@ -34,6 +34,8 @@ func (r *reader) read(ctx context.Context, files Files) found {
 		})
 	}
 
+	// The functions return no errors. Panics are kept in the results, so that the first file's is
+	// raised.
 	_ = group.Wait()
 	all := found{left: map[string][]document.Span{}}
 	for _, f := range perFile {
@@ -51,6 +53,7 @@ func (r *reader) read(ctx context.Context, files Files) found {
 		all.problems = append(all.problems, violation.Violation{Reason: violation.ReasonLimit}.Because("Split the package.", "the package has more than %d objects", limits.PackageObjects))
 	}
 
+	// Reading stopped at the limit, so the sum is not the size of the whole package.
 	if most := r.opts.bytes(); r.bytes.Load() > most {
 		remedy := "Split the package."
 		if most < limits.PackageBytes {
@@ -62,6 +65,8 @@ func (r *reader) read(ctx context.Context, files Files) found {
 	return all
 }
 
+// readFile runs the checks on each document of a file, and puts the results into found. A panic
+// becomes a defect with the path of the file.
 func (r *reader) readFile(ctx context.Context, p string, data []byte, into *found) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -69,6 +74,8 @@ func (r *reader) readFile(ctx context.Context, p string, data []byte, into *foun
 		}
 	}()
 
+	// Packages for Package Operator get its cuts between documents, so that their objects do not
+	// change.
 	each := document.EachTrimmed
 	if r.strict {
 		each = document.EachWithDoubts

@@ -23,11 +23,14 @@ type load struct {
 	opts *Options
 	unit *unit
 
+	// problems refuse the package; warnings do not.
 	problems, warnings violation.Violations
 	secrets            *sensitive.Values
 	locked             lockedImages
 	// rewritten are the repositories that result from ImageOverride.
-	rewritten    map[string]bool
+	rewritten map[string]bool
+	// configFailed is set if the configuration violates the schema. Problems of templates are
+	// consequences then.
 	configFailed bool
 }
 
@@ -49,11 +52,13 @@ type reader struct {
 	// rewritten are the repositories that images of the lock were rewritten to.
 	rewritten map[string]bool
 
+	// mu serialises condition; the counters are shared by all files.
 	mu           sync.Mutex
 	bytes, count atomic.Int64
 	wrong        atomic.Int64
 }
 
+// setClass keeps the class of a phase, if it has one.
 func (r *reader) setClass(phase, class string) {
 	if class == "" {
 		return
@@ -64,6 +69,8 @@ func (r *reader) setClass(phase, class string) {
 	r.classes[phase] = class
 }
 
+// full reports whether the objects so far exceed a limit. Files in other goroutines count as well,
+// so a package that exceeds it can have any of its objects.
 func (r *reader) full() bool {
 	return r.bytes.Load() > r.opts.bytes() || r.count.Load() > limits.PackageObjects
 }
@@ -105,6 +112,7 @@ type ignoredEntry struct {
 	used   atomic.Bool
 }
 
+// matches compares kind, name and namespace; an empty name or namespace matches all.
 func (f *ignoredEntry) matches(o *object) bool {
 	return f.Group == o.gvk.Group && f.Kind == o.gvk.Kind && (f.Name == "" || f.Name == o.name) && (f.Namespace == "" || f.Namespace == o.namespace)
 }
@@ -132,12 +140,14 @@ type check struct {
 	problems, warnings violation.Violations
 }
 
+// at returns a violation at a field of the document, with the object's name.
 func (c *check) at(reason violation.Reason, field string) violation.Violation {
 	v := c.doc.At(reason, field)
 	v.Object = c.describe()
 	return v
 }
 
+// fail adds a problem at a field. It names the patches if any changed the object.
 func (c *check) fail(reason violation.Reason, field, remedy, format string, args ...any) {
 	if len(c.problems) > limits.Violations {
 		return // finding the line of a field takes a while, and further problems are not shown
@@ -149,10 +159,12 @@ func (c *check) fail(reason violation.Reason, field, remedy, format string, args
 	c.problems = append(c.problems, c.r.sourceOf(v))
 }
 
+// invalid is fail with the reason for an object that no API server would accept.
 func (c *check) invalid(field, remedy, format string, args ...any) {
 	c.fail(violation.ReasonObjectInvalid, field, remedy, format, args...)
 }
 
+// warn adds a warning at a field.
 func (c *check) warn(reason violation.Reason, field, remedy, format string, args ...any) {
 	c.warnings = append(c.warnings, c.r.sourceOf(c.at(reason, field).Because(remedy, format, args...)))
 }
@@ -166,6 +178,7 @@ func (c *check) doubtful(reason violation.Reason, field, remedy, format string, 
 	c.warn(reason, field, remedy, format, args...)
 }
 
+// dropped is doubtful for a value that is removed if the package is accepted.
 func (c *check) dropped(reason violation.Reason, field, remedy, format string, args ...any) {
 	if !c.r.strict {
 		format += ", dropped"
@@ -184,4 +197,5 @@ func (c *check) describe() string {
 	return strings.Join(strings.Fields(apiVersion+" "+kind+" "+name), " ")
 }
 
+// annotationField returns the path of an annotation for messages.
 func annotationField(key string) string { return document.Child("metadata.annotations", key) }

@@ -10,12 +10,16 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
+// These messages name fields of the ClusterPackage, because its author and the package's can
+// differ.
 const (
 	namespaceMissing = "%s is namespaced, and a ClusterPackage has no namespace of its own"
 	namespaceRemedy  = "Set metadata.namespace, or spec.defaultNamespace of the ClusterPackage, or in another cluster its spec.targetRef.namespace."
 	namespaceGiven   = "%s names no namespace: a ClusterPackage of the package needs spec.defaultNamespace, or in another cluster spec.targetRef.namespace"
 )
 
+// scope refuses an installation in a scope that the manifest does not allow. No scopes means that
+// all are allowed.
 func (l *load) scope() {
 	kind, want := "Package", manifestsv1alpha1.PackageManifestScopeNamespaced
 	if l.opts.scope() == corev1alpha1.ScopeCluster {
@@ -59,6 +63,8 @@ func (c *check) scope() {
 
 	own := c.r.opts.Package.Metadata.Namespace
 	switch {
+	// The most frequent case gets a remedy of its own: the definition can move, and the rest can
+	// stay.
 	case kind == crdKind:
 		c.fail(violation.ReasonObjectScope, "kind", "Install the package as a ClusterPackage (--cluster), or bring the CustomResourceDefinition in a ClusterPackage of its own.",
 			"a CustomResourceDefinition is cluster-scoped, and a Package may only bring objects of its own namespace")
@@ -125,6 +131,7 @@ func (l *load) defaultNamespaces(all []*object) {
 	}
 }
 
+// scopeOf returns the scope of a kind by the package's own definition, or else by the cluster.
 func (l *load) scopeOf(kind schema.GroupKind, defined map[schema.GroupKind]*definition) (namespaced, known bool) {
 	if d := defined[kind]; d != nil {
 		return d.namespaced, true
@@ -135,6 +142,9 @@ func (l *load) scopeOf(kind schema.GroupKind, defined map[schema.GroupKind]*defi
 	return false, false
 }
 
+// scopesOfDefinitions returns problems of objects without a namespace whose kind the package itself
+// defines as namespaced. Single documents cannot be checked for this, as the definition is another
+// one.
 func scopesOfDefinitions(all []*object, scope corev1alpha1.Scope) violation.Violations {
 	defined := definitionsOf(all)
 	var problems violation.Violations

@@ -68,6 +68,8 @@ func (l *load) sensitiveValues() bool {
 	return err == nil
 }
 
+// redact removes sensitive values from violations, in place. Values can get into them by names of
+// fields, by values in messages, and by errors of libraries.
 func (l *load) redact(vs violation.Violations) violation.Violations {
 	if l.secrets.Empty() {
 		return vs
@@ -80,6 +82,7 @@ func (l *load) redact(vs violation.Violations) violation.Violations {
 	return vs
 }
 
+// errorBody returns the text of a validator's error without a sensitive value.
 func (l *load) errorBody(e *field.Error) string {
 	if l.secrets.Is(e.BadValue) {
 		e = &field.Error{Type: e.Type, Field: e.Field, BadValue: field.OmitValueType{}, Detail: e.Detail}
@@ -87,6 +90,8 @@ func (l *load) errorBody(e *field.Error) string {
 	return e.ErrorBody()
 }
 
+// secrets refuses sensitive values outside of the values of a Secret, unless the object has the
+// annotation that exposes them.
 func (c *check) secrets(annotations map[string]any) {
 	if c.r.secrets.Empty() {
 		return
@@ -118,6 +123,7 @@ func (c *check) secrets(annotations map[string]any) {
 			return true
 		}
 		c.out.sensitive = true
+		// One value suffices to mark the object as sensitive.
 		if exposed {
 			return false
 		}
@@ -141,6 +147,7 @@ func exposedToAgents(all []*object) violation.Violations {
 	return problems
 }
 
+// withoutValues returns the keys of a mapping with null values.
 func withoutValues(v any) map[string]any {
 	fields, _ := v.(map[string]any)
 	keys := make(map[string]any, len(fields))

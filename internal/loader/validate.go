@@ -51,6 +51,7 @@ func Inspect(ctx context.Context, files Files, visit func(Case)) (warnings viola
 	return v.warnings.Sorted(), v.problems.Err()
 }
 
+// validator collects the problems of all parts and test cases of a package.
 type validator struct {
 	ctx                context.Context
 	files              Files
@@ -80,6 +81,7 @@ func (v *validator) render(opts Options, name string) (problems violation.Violat
 	return problems, files.rendered != nil
 }
 
+// unit checks one part of the package and returns its manifest; nil if it cannot be read.
 func (v *validator) unit(component string) *manifestsv1alpha1.PackageManifest {
 	u := readUnit(v.files, component)
 	if u.result == nil {
@@ -105,6 +107,8 @@ func (v *validator) unit(component string) *manifestsv1alpha1.PackageManifest {
 	return m
 }
 
+// testCase loads the package in one of its test cases. A problem of its configuration is reported
+// at the test case in the manifest.
 func (v *validator) testCase(u *unit, i int) {
 	tc := &u.result.Manifest.Test.Template[i]
 	scopes := u.result.Manifest.Spec.Scopes
@@ -164,15 +168,20 @@ func (v *validator) withoutTests(u *unit) {
 	}
 }
 
+// outOfScope matches violations of a scope at a field.
 func outOfScope(field string) func(violation.Violation) bool {
 	return func(p violation.Violation) bool { return p.Reason == violation.ReasonObjectScope && p.Field == field }
 }
 
+// inScope adds the kind of installation to a violation that only one of them has.
 func inScope(kind string, p violation.Violation) violation.Violation {
 	p.Details = "as a " + kind + ": " + p.Details
 	return p
 }
 
+// withDefaults loads the package with the default configuration. If mandatory values have no
+// default, the package cannot be rendered without a test case, which is a warning and not a problem
+// of the package.
 func (v *validator) withDefaults(u *unit, opts Options) violation.Violations {
 	var problems violation.Violations
 	var needs []string
@@ -218,6 +227,8 @@ func (v *validator) withoutTemplates(u *unit, opts Options, why string) {
 	}
 }
 
+// needsContext reports whether a problem can be due to the default configuration: templates and
+// expressions often fail without values that every real installation sets.
 func needsContext(p violation.Violation, rendered bool) bool {
 	switch p.Reason {
 	case violation.ReasonLimit:

@@ -49,6 +49,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// limitError and entryError return errors of their kinds. layer is 0 for a folder.
 func limitError(layer int, entry, remedy, format string, args ...any) *Error {
 	return &Error{Kind: KindLimit, Layer: layer, Entry: entry, Details: fmt.Sprintf(format, args...), Remedy: remedy}
 }

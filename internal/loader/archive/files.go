@@ -47,6 +47,8 @@ func (f Files) Below(folder string) Files {
 	return out
 }
 
+// collector reads files within the limits of a selection. bytes counts all bytes that were read so
+// far.
 type collector struct {
 	selection Selection
 	files     Files
@@ -55,6 +57,7 @@ type collector struct {
 
 // add reads the file of an entry into files. Files that are replaced later are counted as well.
 func (c *collector) add(files Files, path string, layer int, entry string, content io.Reader) error {
+	// Headers can declare less than they contain, so the content itself is counted.
 	data, err := io.ReadAll(io.LimitReader(content, limits.FileBytes+1))
 	if err != nil {
 		return err
@@ -77,6 +80,8 @@ func (c *collector) add(files Files, path string, layer int, entry string, conte
 	return c.checkCount(layer, entry, files)
 }
 
+// checkCount refuses more files than the selection allows. Layers are checked again when they are
+// applied, because each has its own files until then.
 func (c *collector) checkCount(layer int, entry string, files Files) error {
 	if len(files) <= c.selection.Files {
 		return nil

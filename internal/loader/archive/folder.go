@@ -49,6 +49,8 @@ func ReadFolder(dir string) (Files, error) {
 	return c.files, nil
 }
 
+// addFile adds a regular file. It refuses links even within the folder, because an image cannot
+// have them either.
 func addFile(c *collector, top *os.Root, p string, d fs.DirEntry) error {
 	if err := checkName(0, p, append([]string{root}, strings.Split(p, "/")...)); err != nil {
 		return err

@@ -41,7 +41,8 @@ func ReadImage(ctx context.Context, img v1.Image) (Files, error) {
 	return u.Files(), nil
 }
 
-// CheckManifest checks the manifest of an image, before the download.
+// CheckManifest checks the manifest of an image, before the download. It trusts no size: the layers
+// are counted again while they are read.
 func CheckManifest(m *v1.Manifest) error {
 	if n := len(m.Layers); n > limits.ImageLayers {
 		return limitError(0, "", "Squash the image.", "the image has %d layers; the limit is %d", n, limits.ImageLayers)
@@ -74,6 +75,8 @@ func CheckManifest(m *v1.Manifest) error {
 // dockerLayerZstd is containerd's media type for a zstd layer of a Docker image.
 const dockerLayerZstd types.MediaType = "application/vnd.docker.image.rootfs.diff.tar.zstd"
 
+// isLayer reports whether a media type belongs to a layer of a file system. Signatures and
+// attestations are images with other layers.
 func isLayer(t types.MediaType) bool {
 	switch t {
 	case dockerLayerZstd, types.DockerLayer, types.DockerUncompressedLayer, types.OCILayer, types.OCILayerZStd, types.OCIUncompressedLayer:

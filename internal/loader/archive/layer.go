@@ -38,6 +38,8 @@ func NewUnpackerOf(selection Selection) *Unpacker {
 // Files returns the files of the folder after the layers so far.
 func (u *Unpacker) Files() Files { return u.files }
 
+// overlay is the content of one layer until it is applied: its files and folders by their paths in
+// the image, the paths that whiteouts hide, and the folders whose older content they hide.
 type overlay struct {
 	files  Files
 	dirs   map[string]bool
@@ -86,6 +88,8 @@ func (u *Unpacker) Layer(ctx context.Context, r io.Reader) error {
 	return u.apply(&o)
 }
 
+// corrupt explains an error of the tar reader. Errors of this package and of the context pass
+// unchanged, because they come through the reader as well.
 func (u *Unpacker) corrupt(err error) error {
 	var own *Error
 	if errors.As(err, &own) || errors.Is(err, ErrRoom) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -105,11 +109,14 @@ func (u *Unpacker) layer() int {
 	return u.layers
 }
 
+// entry handles one entry: skip it, hide older files, or collect it. Entries outside the folder are
+// counted, but have no other limits.
 func (u *Unpacker) entry(o *overlay, header *tar.Header, content io.Reader) error {
 	u.entries++
 	if u.entries > u.selection.Entries {
 		return limitError(u.layer(), "", u.selection.remedy(), "the %s has more than %d entries", u.selection.noun(), u.selection.Entries)
 	}
+	// Archives of git start with one, which has a comment and no file.
 	if header.Typeflag == tar.TypeXGlobalHeader {
 		return nil
 	}
@@ -140,6 +147,7 @@ func (u *Unpacker) entry(o *overlay, header *tar.Header, content io.Reader) erro
 	}
 }
 
+// file reads a regular file into the overlay.
 func (u *Unpacker) file(o *overlay, path string, header *tar.Header, content io.Reader) error {
 	if u.selection.Keep == nil && path == u.selection.Folder {
 		return entryError(u.layer(), header.Name, "Put the files into a folder of that name.", "/%s is a file", u.selection.Folder)
@@ -151,6 +159,7 @@ func (u *Unpacker) file(o *overlay, path string, header *tar.Header, content io.
 		return u.corrupt(err)
 	}
 
+	// A file implies its folders, which some tools do not write as entries.
 	for dir := parent(path); dir != ""; dir = parent(dir) {
 		o.dirs[dir] = true
 	}
@@ -158,6 +167,8 @@ func (u *Unpacker) file(o *overlay, path string, header *tar.Header, content io.
 	return nil
 }
 
+// apply removes the older files that the layer hides or replaces, and then adds its own. Whiteouts
+// apply to lower layers only, and their place within a layer does not matter.
 func (u *Unpacker) apply(o *overlay) error {
 	for p := range o.files {
 		if o.dirs[p] {
@@ -224,6 +235,7 @@ func (u *Unpacker) holds(path string) bool {
 	return file || u.folders[path]
 }
 
+// foldersOf returns all folders that contain a file, directly or below.
 func foldersOf(files Files) map[string]bool {
 	folders := map[string]bool{}
 	for p := range files {
@@ -234,6 +246,7 @@ func foldersOf(files Files) map[string]bool {
 	return folders
 }
 
+// parent returns the folder of a path, or an empty string at the root.
 func parent(p string) string { return p[:max(0, strings.LastIndexByte(p, '/'))] }
 
 // decompress detects compression by the first bytes, because media types are often wrong.
@@ -265,6 +278,8 @@ func decompress(r io.Reader) (plain io.Reader, closePlain func(), err error) {
 	}
 }
 
+// countingReader ends a layer that unpacks to more than the limit, however little of it is kept,
+// and ends with its context.
 type countingReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -284,6 +299,7 @@ func (c *countingReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// typeNames name refused entries in messages.
 var typeNames = map[byte]string{
 	tar.TypeSymlink: "symbolic link", tar.TypeLink: "hard link", tar.TypeChar: "device", tar.TypeBlock: "device",
 	tar.TypeFifo: "FIFO", tar.TypeGNUSparse: "sparse file",

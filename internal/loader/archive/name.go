@@ -42,6 +42,8 @@ func locate(layer int, name, folder string) (place, error) {
 	return p, checkName(layer, name, clean)
 }
 
+// checkName refuses paths that some system cannot store, or that mean different files on two
+// systems. segments are the parts of name, with the folder first.
 func checkName(layer int, name string, segments []string) error {
 	const remedy = "Rename it."
 	length := len(strings.Join(segments[1:], "/"))
@@ -59,6 +61,7 @@ func checkName(layer int, name string, segments []string) error {
 	}
 
 	for _, s := range segments {
+		// A whiteout is not stored, and can name a file of a lower layer.
 		if !strings.HasPrefix(s, whiteoutPrefix) && (strings.HasSuffix(s, ".") || strings.HasSuffix(s, " ")) {
 			return entryError(layer, name, remedy, "a name in the path ends with a dot or a space, which some systems cut off")
 		}
@@ -100,6 +103,7 @@ func whiteout(layer int, entry, p string) (hidden string, opaque, ok bool, err e
 	return "", false, false, nil
 }
 
+// isDotted reports whether any part of a path starts with a dot.
 func isDotted(p string) bool {
 	return strings.HasPrefix(p, ".") || strings.Contains(p, "/.")
 }

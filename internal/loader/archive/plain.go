@@ -17,12 +17,14 @@ func IsTar(r io.Reader) (bool, error) {
 	defer closePlain()
 	var block [512]byte
 	if _, err := io.ReadFull(plain, block[:]); err != nil {
+		// A file shorter than a header is not an archive, and not an error.
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
 			return false, nil
 		}
 		return false, err
 	}
 
+	// The checksum is octal, and summed with eight spaces in its own place.
 	want, err := strconv.ParseInt(string(bytes.Trim(block[148:156], " \x00")), 8, 64)
 	if err != nil {
 		return false, nil

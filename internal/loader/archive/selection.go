@@ -29,6 +29,7 @@ type Selection struct {
 // ErrRoom means that a package has more bytes than there is room for at the moment.
 var ErrRoom = errors.New("the package needs more room")
 
+// setDefaults fills in the limits of a package.
 func (s *Selection) setDefaults() {
 	if s.Keep == nil {
 		s.Folder = cmp.Or(s.Folder, root)
@@ -92,6 +93,7 @@ func (s *Selection) path(file string) string {
 	return s.Folder + "/" + file
 }
 
+// file is the opposite of path.
 func (s *Selection) file(path string) string {
 	if s.Keep != nil {
 		return path

@@ -67,6 +67,8 @@ func (s *Schema) Check(ctx context.Context, path *field.Path, values map[string]
 	return unknown, errs
 }
 
+// checkTypes prunes, bounds, defaults and validates values, in this order: the cost is known before
+// defaults are filled in, and validation sees the defaults.
 func (s *Schema) checkTypes(path *field.Path, values map[string]any) (unknown []Unknown, errs field.ErrorList) {
 	for _, found := range pruning.PruneWithOptions(values, s.structural, false, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
 		steps := splitPruned(found)
@@ -82,11 +84,13 @@ func (s *Schema) checkTypes(path *field.Path, values map[string]any) (unknown []
 		return unknown, field.ErrorList{field.Invalid(path, field.OmitValueType{}, details)}
 	}
 
+	// As in API servers, null in a field that is not nullable means that the field is unset.
 	defaulting.PruneNonNullableNullsWithoutDefaults(values, s.structural)
 	defaulting.Default(values, s.structural)
 	return unknown, sorted(validation.ValidateCustomResource(path, values, s.validator))
 }
 
+// checkRules evaluates the CEL rules within the cost budget of API servers.
 func (s *Schema) checkRules(ctx context.Context, path *field.Path, values map[string]any) field.ErrorList {
 	if s.rules == nil {
 		return nil
@@ -103,12 +107,15 @@ func sorted(errs field.ErrorList) field.ErrorList {
 	return errs
 }
 
+// sortUnknown sorts by field, because pruning walks maps.
 func sortUnknown(u []Unknown) {
 	slices.SortFunc(u, func(a, b Unknown) int { return strings.Compare(a.Field, b.Field) })
 }
 
+// prunedStep matches a key or an index in the paths that pruning reports.
 var prunedStep = regexp.MustCompile(`\[\d+\]|[^.\[\]]+`)
 
+// splitPruned splits such a path. Keys with dots are split as well, which only costs a suggestion.
 func splitPruned(path string) []string {
 	if steps := prunedStep.FindAllString(path, -1); len(steps) > 0 {
 		return steps

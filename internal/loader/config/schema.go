@@ -64,6 +64,7 @@ func Compile(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONS
 	}, nil
 }
 
+// crdPath is the place of the schema in the errors of validateAsCRD.
 const crdPath = "spec.validation.openAPIV3Schema.properties[config]"
 
 // validateAsCRD applies the rules for schemas of CustomResourceDefinitions, which are exported only
@@ -87,6 +88,7 @@ func validateAsCRD(ctx context.Context, path *field.Path, props *apiextensions.J
 	var errs field.ErrorList
 	for _, err := range crdvalidation.ValidateCustomResourceDefinition(ctx, crd) {
 		rest, ok := strings.CutPrefix(err.Field, crdPath)
+		// Errors elsewhere concern the definition around the schema, and not the author's input.
 		if !ok {
 			continue
 		}
@@ -106,6 +108,7 @@ func (s *Schema) Properties() []string {
 	return slices.Sorted(maps.Keys(s.structural.Properties))
 }
 
+// knownAt returns the properties at a path, for suggestions.
 func (s *Schema) knownAt(path []string) []string {
 	node := s.structural
 	for _, step := range path {

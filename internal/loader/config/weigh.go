@@ -14,16 +14,20 @@ import (
 	"lockstep.run/lockstep/internal/limits/regexcost"
 )
 
+// weight is the sum of costs of a schema and its parts, up to the first limit that is exceeded.
 type weight struct {
+	// They count schemas, rules, instructions of patterns, and comparisons.
 	nodes, rules, patterns, checks int
 	// defaults is the maximum number of values within all defaults.
 	defaults int
 	// rulework is the cost of compiling all rules, in schemas. defaultwork is the cost of compiling
 	// the schemas that check defaults: each schema with a default, including everything in it.
 	rulework, defaultwork int
-	built                 float64
-	shape                 error
-	heaviest              perValue
+	// built is the estimated size of the largest list or map that a rule builds. shape is the first
+	// rule of a forbidden shape.
+	built    float64
+	shape    error
+	heaviest perValue
 }
 
 // perValue is the cost of one value by its schema, alternatives, and enclosing schemas.
@@ -123,6 +127,8 @@ func (w *weight) add(p *apiextensionsv1.JSONSchemaProps, above perValue) {
 		w.patterns += instructions(p.Pattern)
 	}
 
+	// Alternatives check the same value, so their costs add up. Properties are other values, for
+	// which the costs so far are the enclosing ones.
 	for _, list := range [][]apiextensionsv1.JSONSchemaProps{p.AllOf, p.AnyOf, p.OneOf} {
 		for i := range list {
 			w.add(&list[i], above)
@@ -153,6 +159,7 @@ func (w *weight) add(p *apiextensionsv1.JSONSchemaProps, above perValue) {
 	}
 }
 
+// rule bounds one rule or message expression. Compile reports a syntax error later.
 func (w *weight) rule(text string) {
 	if text == "" {
 		return
@@ -168,6 +175,7 @@ func (w *weight) rule(text string) {
 	w.built = max(w.built, celcost.Estimate(expr, limits.ConfigValues))
 }
 
+// checksOf returns the comparisons that a schema makes with one value.
 func checksOf(p *apiextensionsv1.JSONSchemaProps) int {
 	text := 0
 	for i := range p.Enum {
@@ -179,6 +187,7 @@ func checksOf(p *apiextensionsv1.JSONSchemaProps) int {
 	return 1 + text/4
 }
 
+// instructions returns the size of a pattern's program; an invalid one is reported by Compile.
 func instructions(expression string) int {
 	n, err := regexcost.Size(expression)
 	if err != nil {
@@ -223,6 +232,7 @@ func (g *grown) add(v any, s *structuralschema.Structural) {
 	}
 }
 
+// childOf returns the schema of a key, or nil if any value is allowed.
 func childOf(s *structuralschema.Structural, key string) *structuralschema.Structural {
 	if s == nil {
 		return nil

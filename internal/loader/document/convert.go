@@ -21,8 +21,11 @@ type segment struct {
 	index int
 }
 
+// atKey returns the segment of a key.
 func atKey(key string) segment { return segment{key, -1} }
 
+// converter turns the nodes of one document into JSON values. It counts expanded aliases, so a
+// small document cannot become a large value. active are the aliases that are being expanded.
 type converter struct {
 	doc   *Document
 	nodes int
@@ -35,17 +38,20 @@ type converter struct {
 	stopped                    bool
 }
 
+// fail adds a problem, and ends the conversion once there are more than are shown.
 func (c *converter) fail(n *yaml.Node, reason violation.Reason, remedy, format string, args ...any) {
 	c.stopped = c.stopped || len(c.problems) >= limits.Violations
 	c.problems = append(c.problems, c.at(n, reason).Because(remedy, format, args...))
 }
 
+// at returns a violation at a node and the present path.
 func (c *converter) at(n *yaml.Node, reason violation.Reason, below ...segment) violation.Violation {
 	return violation.Violation{
 		Reason: reason, Path: c.doc.Path, Document: c.doc.Index, Line: c.doc.line + n.Line, Field: joinPath(append(c.path, below...)),
 	}
 }
 
+// doubt adds input that only Package Operator accepts.
 func (c *converter) doubt(v violation.Violation) {
 	if len(c.doubts) <= limits.Violations {
 		c.doubts = append(c.doubts, v)
@@ -60,6 +66,7 @@ func (c *converter) stop(n *yaml.Node, format string, args ...any) {
 	}
 }
 
+// value converts a node. Aliases count as a level, because a chain of them recurses as well.
 func (c *converter) value(n *yaml.Node, depth int) any {
 	if c.stopped {
 		return nil
@@ -93,6 +100,7 @@ func (c *converter) value(n *yaml.Node, depth int) any {
 	}
 }
 
+// sequence converts a list. A wrong tag is a doubt; the list is converted anyway.
 func (c *converter) sequence(n *yaml.Node, depth int) any {
 	if n.Tag != "!!seq" {
 		c.badTag(n)
@@ -106,6 +114,7 @@ func (c *converter) sequence(n *yaml.Node, depth int) any {
 	return out
 }
 
+// mapping converts a mapping. If a key is duplicate, the last one wins, as for kubectl.
 func (c *converter) mapping(n *yaml.Node, depth int) any {
 	if n.Tag != "!!map" {
 		c.badTag(n)
@@ -163,6 +172,8 @@ func (c *converter) merge(out map[string]any, n *yaml.Node, depth int) {
 	}
 }
 
+// key returns a key as text. Scalars become the text that Kubernetes' JSON has for them: floats
+// have the precision of 32 bits there, too.
 func (c *converter) key(n *yaml.Node) (string, bool) {
 	target := n
 	if n.Kind == yaml.AliasNode {
@@ -196,10 +207,12 @@ func (c *converter) key(n *yaml.Node) (string, bool) {
 	}
 }
 
+// badTag reports a tag without a meaning in JSON.
 func (c *converter) badTag(n *yaml.Node) {
 	c.doubt(c.at(n, violation.ReasonInvalidYAML).Because("Remove the tag.", "the tag %s is not supported", n.Tag))
 }
 
+// scalar converts text by the tag that the parser resolved for it.
 func (c *converter) scalar(n *yaml.Node) any {
 	c.text += len(n.Value)
 	if c.text > limits.DocumentTextBytes {
@@ -280,6 +293,7 @@ func parseInt(s string) (any, bool) {
 	return nil, false
 }
 
+// parseFloat parses a float of YAML, including infinity and NaN, which the caller refuses.
 func parseFloat(s string) (float64, bool) {
 	switch strings.ToLower(s) {
 	case ".nan":

@@ -71,6 +71,8 @@ func EachTrimmed(path string, data []byte, use func(*Document)) violation.Violat
 // reading is how documents are read.
 type reading struct{ doubtful, trimmed bool }
 
+// each reads the documents of a file one after another, so that only one has its nodes in memory.
+// Problems of one do not affect the others.
 func each(path string, data []byte, how reading, use func(*Document)) violation.Violations {
 	whole := violation.Violation{Reason: violation.ReasonInvalidYAML, Path: path}
 	if !utf8.Valid(data) {
@@ -141,6 +143,8 @@ func one(path string, p part, index int, how reading, use func(*Document)) (prob
 	return nil, true
 }
 
+// parse bounds a document by its text and then parses it; doc is nil if it is empty. Counting marks
+// first matters because the parser allocates all nodes before they could be counted.
 func parse(path string, p part, index int, how reading) (doc *Document, problem *violation.Violation) {
 	fail := func(reason violation.Reason, line int, remedy, format string, args ...any) *violation.Violation {
 		v := violation.Violation{Reason: reason, Path: path, Document: index, Line: p.line + line}.Because(remedy, format, args...)
@@ -186,8 +190,10 @@ func parse(path string, p part, index int, how reading) (doc *Document, problem 
 	}, nil
 }
 
+// isNull reports whether a document consists of comments only, or of null.
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
+// syntaxLine matches the start of the parser's errors.
 var syntaxLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // syntaxError returns the line and the text of a parser's error. The parser omits the number of the

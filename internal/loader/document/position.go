@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// joinPath renders a path for messages.
 func joinPath(segments []segment) string {
 	path := ""
 	for _, s := range segments {
@@ -34,6 +35,7 @@ func Child(path, key string) string {
 // Index appends an index to a path.
 func Index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
+// notIdentifier reports whether a character needs brackets in a path.
 func notIdentifier(r rune) bool {
 	return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }
@@ -63,6 +65,7 @@ func (d *Document) Raw(path string) (string, bool) {
 	return n.Value, n.Kind == yaml.ScalarNode
 }
 
+// aliased follows aliases to their value.
 func aliased(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -70,6 +73,7 @@ func aliased(n *yaml.Node) *yaml.Node {
 	return n
 }
 
+// step returns the child at a segment of a path, and the line of its key or item.
 func step(n *yaml.Node, segment string) (child *yaml.Node, line int) {
 	switch n = aliased(n); n.Kind {
 	case yaml.MappingNode:

@@ -9,8 +9,10 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+// byteOrderMark is written by some editors on Windows, and is not part of the first key.
 const byteOrderMark = "\ufeff"
 
+// part is the text of one document, with the line and byte of the file that it starts at.
 type part struct {
 	text        []byte
 	line, start int
@@ -32,6 +34,7 @@ func splitJSON(p part) []part {
 		return []part{p}
 	}
 
+	// A mapping in YAML can start with a brace as well. The JSON decoder decides.
 	before := bytes.IndexByte(p.text, '{')
 	decoder := json.NewDecoder(bytes.NewReader(p.text[before:]))
 	var parts []part
@@ -99,6 +102,7 @@ func Without(data []byte, drop []Span) []byte {
 	return out
 }
 
+// isMarker reports whether a line is a marker: the marker alone, or followed by white space.
 func isMarker(line []byte, marker string) bool {
 	if !bytes.HasPrefix(line, []byte(marker)) {
 		return false

@@ -17,6 +17,8 @@ const differentExpressions = 10_000 // compiled expressions to keep, of 10 KiB e
 // EvaluationFailed is the prefix of errors of expressions that compile.
 const EvaluationFailed = "evaluation failed"
 
+// variables are the maps of the context. All of them exist in every installation, so an expression
+// compiles everywhere or nowhere.
 var variables = []string{"package", "config", "images", "dependencies", "environment"}
 
 // Evaluator evaluates expressions in one context. It is not safe for concurrent use.
@@ -28,6 +30,7 @@ type Evaluator struct {
 	spent    *spent
 }
 
+// spent is the cost so far, of an Evaluator and the one that WithConditions derives from it.
 type spent struct {
 	cost   uint64
 	bytes  int
@@ -36,6 +39,8 @@ type spent struct {
 	built  *celcost.Budget
 }
 
+// compiled is a program, or the reason why there is none. Path rules and annotations repeat
+// expressions.
 type compiled struct {
 	program cel.Program
 	err     error
@@ -94,6 +99,7 @@ func (e *Evaluator) Bool(ctx context.Context, text string) (bool, error) {
 	return result, nil
 }
 
+// compile returns the program of an expression, compiling it at most once.
 func (e *Evaluator) compile(text string) (cel.Program, error) {
 	if done, ok := e.compiled[text]; ok {
 		return done.program, done.err
@@ -107,6 +113,8 @@ func (e *Evaluator) compile(text string) (cel.Program, error) {
 	return program, err
 }
 
+// compileNew checks size, syntax, shape and type. A dynamic type is checked when its value is
+// known.
 func (e *Evaluator) compileNew(text string) (cel.Program, error) {
 	if len(text) > limits.ExpressionBytes {
 		return nil, fmt.Errorf("the expression has %d bytes; the limit is %d", len(text), limits.ExpressionBytes)
@@ -141,11 +149,14 @@ func (e *Evaluator) compileNew(text string) (cel.Program, error) {
 	return e.env.Program(ast, cel.CostLimit(limits.ExpressionCost), cel.InterruptCheckFrequency(1), celcost.Option())
 }
 
+// firstOf returns the first issue with its column. The others are mostly consequences.
 func firstOf(issues *cel.Issues) error {
 	first := issues.Errors()[0]
 	return fmt.Errorf("column %d: %s", first.Location.Column()+1, first.Message)
 }
 
+// charge adds the cost of an evaluation. An evaluation that failed without a known cost counts in
+// full.
 func (e *Evaluator) charge(details *cel.EvalDetails, err error) error {
 	cost := uint64(limits.ExpressionCost)
 	if details != nil && details.ActualCost() != nil {

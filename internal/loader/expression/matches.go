@@ -29,6 +29,7 @@ func (e *Evaluator) matches() cel.EnvOption {
 	return cel.Function("matches", cel.Overload("matches", texts, cel.BoolType), cel.MemberOverload("matches_string", texts, cel.BoolType), binding)
 }
 
+// match runs a pattern after its cost was checked, alone and in the sum of the package.
 func (e *Evaluator) match(text, expression string) ref.Val {
 	if err := regexcost.Check(expression, len(text)); err != nil {
 		return types.NewErr("%s", err)

@@ -38,6 +38,7 @@ type Authority struct {
 	keyless *keyless
 }
 
+// keyless is the part of an Authority that certificates need.
 type keyless struct {
 	identities verify.CertificateIdentities
 	// ignoreLog means that a signature needs no entry in a transparency log.
@@ -49,6 +50,7 @@ func (a *Authority) identity() string {
 	return fmt.Sprintf("%s %s %s", a.source, stamp(a.notBefore), stamp(a.notAfter))
 }
 
+// stamp returns a time for messages and keys, or an empty text for zero.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -75,6 +77,7 @@ func (a *Authority) turns(now time.Time) time.Time {
 // Unusable returns an authority whose key or trusted root is unreadable.
 func Unusable(name, problem string) Authority { return Authority{Name: name, problem: problem} }
 
+// hashOf returns a hash that identifies its parts. JSON keeps their borders apart.
 func hashOf(parts ...any) string {
 	text, _ := json.Marshal(parts) // strings and bytes can always be encoded
 	sum := sha256.Sum256(text)
@@ -91,6 +94,8 @@ func Key(name string, publicKey []byte, notBefore, notAfter time.Time) Authority
 	return a
 }
 
+// readKey reads a public key. Its errors do not quote the text, which can be a private key by
+// mistake.
 func (a *Authority) readKey(text []byte) error {
 	if len(text) > limits.PublicKeyBytes {
 		return fmt.Errorf("the public key has %d bytes; the limit is %d", len(text), limits.PublicKeyBytes)
@@ -111,6 +116,8 @@ func (a *Authority) readKey(text []byte) error {
 		return err
 	}
 
+	// The key has no period here. Check compares the period itself, to report an expired key as
+	// such.
 	a.material = root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) {
 		return root.NewExpiringKey(verifier, time.Time{}, time.Time{}), nil
 	})
@@ -148,6 +155,8 @@ func Keyless(name string, identities []Identity, trustedRoot []byte, ignoreLog b
 	return a
 }
 
+// readIdentities compiles the identities. Expressions are bounded by the length of the values that
+// they are matched with.
 func (k *keyless) readIdentities(identities []Identity) error {
 	if len(identities) == 0 {
 		return errors.New("it names no identity")
@@ -181,6 +190,7 @@ func whole(expression string) string {
 	return `\A(?:` + expression + `)\z`
 }
 
+// readRoot reads a trusted root, and refuses one that cannot verify any signature.
 func (a *Authority) readRoot(text []byte) error {
 	if len(text) > limits.TrustedRootBytes {
 		return fmt.Errorf("the trusted root has %d bytes; the limit is %d", len(text), limits.TrustedRootBytes)

@@ -63,7 +63,8 @@ type Check struct {
 	text         string
 	now          time.Time
 
-	verified     *Verified
+	verified *Verified
+	// attestations only explain the refusal of an image that has no signature.
 	attestations int
 	failures     []failure
 }
@@ -133,6 +134,8 @@ func (c *Check) Bundle(data []byte) bool {
 		if stated == nil {
 			return c.attestation()
 		}
+		// The library checks this as well, but its error does not tell a signature of another image
+		// from an invalid one.
 		if !stated.names(c.algorithm + ":" + hex.EncodeToString(c.digest)) {
 			return c.fail(ReasonSignatureInvalid, "it is a signature of another image")
 		}
@@ -193,11 +196,13 @@ func (c *Check) guarded(try func() bool) (good bool) {
 	return good
 }
 
+// fail counts a signature that does not suffice, and returns false.
 func (c *Check) fail(reason Reason, text string) bool {
 	c.failures = append(c.failures, failure{reason, text})
 	return false
 }
 
+// attestation counts an attestation, and returns false.
 func (c *Check) attestation() bool {
 	c.attestations++
 	return false
@@ -241,6 +246,7 @@ func (c *Check) entity(b *bundle.Bundle, artifact func() verify.ArtifactPolicyOp
 	return false
 }
 
+// byKind ranks failures, with an authority of another kind last.
 func byKind(f failure) int {
 	if f.reason == ReasonIdentityMismatch && strings.HasPrefix(f.text, "it is by a ") {
 		return -1
@@ -258,6 +264,8 @@ func (c *Check) Result(unread int) (*Verified, *Refusal) {
 		return c.verified, nil
 	}
 
+	// An unusable authority might have accepted the signature, so it is reported before anything
+	// else.
 	for i := range c.verification.Authorities {
 		if a := &c.verification.Authorities[i]; a.problem != "" {
 			return nil, &Refusal{Reason: ReasonTrustRootInvalid, Message: fmt.Sprintf("the authority %s cannot be used: %s", a.Name, a.problem)}
@@ -325,6 +333,7 @@ func (a *Authority) try(b *bundle.Bundle, artifact verify.ArtifactPolicyOption, 
 	return &Verified{Authority: a.Name, Subject: subject.SubjectAlternativeName, Issuer: subject.Issuer}, nil
 }
 
+// validity describes why a key is not valid now.
 func (a *Authority) validity(now time.Time) string {
 	if now.Before(a.notBefore) {
 		return "valid from " + stamp(a.notBefore) + " (notBefore)"

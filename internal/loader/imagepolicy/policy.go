@@ -65,12 +65,16 @@ func (v *Verification) key(now time.Time) string {
 type aspect string
 
 const (
+	// Each is looked up on its own: one ImageConfig can rewrite all images of a registry, and
+	// another one verify some of them.
 	rewriting   aspect = "rewrite"
 	credentials aspect = "pullSecretRef"
 )
 
+// verifying returns the aspect of verifying images for a purpose.
 func verifying(p Purpose) aspect { return aspect("verification of " + string(p) + " images") }
 
+// has reports whether a policy decides about an aspect.
 func (p *Policy) has(a aspect) bool {
 	switch a {
 	case rewriting:
@@ -92,6 +96,7 @@ type Set struct {
 	now      time.Time
 }
 
+// rule is a policy at one of its prefixes.
 type rule struct {
 	prefix string
 	*Policy
@@ -140,6 +145,8 @@ func (s *Set) find(repository string, a aspect) (*rule, *Refusal) {
 	return nil, nil
 }
 
+// conflictOf explains why no policy decides. Choosing one by its name would silently weaken the
+// other.
 func conflictOf(prefix string, a aspect, names ...string) *Refusal {
 	return &Refusal{Reason: ReasonConflicting, Message: fmt.Sprintf(
 		"the ImageConfigs %s have the same prefix %s, and each has %s; remove it from all but one", strings.Join(names, " and "), prefix, a)}
@@ -235,6 +242,7 @@ func (s *Set) Decide(image string, purpose Purpose) Decision {
 	return d
 }
 
+// decidePull sets the reference to pull, its secret, and a refusal if two policies conflict.
 func (d *Decision) decidePull(s *Set, repository, rest string) {
 	found, refusal := s.rewriting(repository)
 	if found != nil {
@@ -282,6 +290,8 @@ func (s *Set) RewriteInObject(image string) string {
 	return s.rewriteUnless(image, func(r *rule) bool { return r.prefix == dockerHub && !strings.Contains(image, "/") })
 }
 
+// rewriteUnless rewrites an image unless the rule is excepted. An unreadable reference stays as it
+// is: Decide refuses it.
 func (s *Set) rewriteUnless(image string, except func(*rule) bool) string {
 	if s == nil {
 		return image
@@ -326,6 +336,7 @@ func (s *Set) RewriteKey() string {
 	return hashOf(append(parts, rewritesIn)...)
 }
 
+// key identifies the rule with everything that its decisions depend on.
 func (r *rule) key(now time.Time) []string {
 	parts := []string{r.prefix, r.Name, r.Rewrite, r.PullSecret}
 	if r.Verification != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 )
 
+// simpleSigningType is the type that the payload states.
 const simpleSigningType = "cosign container image signature"
 
 // These are annotations of a layer with a payload of simple signing.
@@ -63,6 +64,8 @@ func simpleBundle(payload []byte, annotations map[string]string) (*bundle.Bundle
 	}
 
 	b, err := bundle.NewBundle(&protobundle.Bundle{
+		// Later versions of bundles require a proof of inclusion, which signatures of cosign 2
+		// lack.
 		MediaType: "application/vnd.dev.sigstore.bundle+json;version=0.1", VerificationMaterial: material,
 		Content: &protobundle.Bundle_MessageSignature{MessageSignature: &protocommon.MessageSignature{
 			MessageDigest: &protocommon.HashOutput{Algorithm: protocommon.HashAlgorithm_SHA2_256, Digest: sum[:]}, Signature: signature,

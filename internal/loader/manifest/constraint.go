@@ -22,6 +22,7 @@ var (
 	VersionedPlatforms = append(slices.Clone(Platforms), string(manifestsv1alpha1.PlatformLockstep))
 )
 
+// constraints checks the form of constraints. [Result.Unmet] and [Result.NotUnique] evaluate them.
 func (c *checker) constraints(constraints []manifestsv1alpha1.PackageManifestConstraint) {
 	if len(constraints) > limits.Expressions {
 		c.add(violation.ReasonLimit, "spec.constraints", "", "%d constraints; the limit is %d", len(constraints), limits.Expressions)
@@ -43,6 +44,7 @@ func (c *checker) constraints(constraints []manifestsv1alpha1.PackageManifestCon
 	}
 }
 
+// versionRange checks a range of versions and its length.
 func (c *checker) versionRange(field, text string) {
 	if len(text) > limits.TemplatePatternBytes {
 		c.add(violation.ReasonLimit, field, "", "%d bytes; the limit is %d", len(text), limits.TemplatePatternBytes)
@@ -112,6 +114,7 @@ func isPlatform(env *manifestsv1alpha1.PackageEnvironment, name manifestsv1alpha
 	return name == manifestsv1alpha1.PlatformKubernetes || name == manifestsv1alpha1.PlatformOpenShift && env.OpenShift != nil
 }
 
+// unmetVersion returns why a version is not within a range, or an empty text.
 func unmetVersion(text string, pv *manifestsv1alpha1.PackageManifestPlatformVersionConstraint) string {
 	have, err := semver.NewVersion(text)
 	if err != nil {
@@ -190,6 +193,7 @@ func (r *Result) NotUnique(own Other, others []Other) violation.Violations {
 	return unmet
 }
 
+// within names the scope of an installation in messages.
 func within(own Other) string {
 	if own.Namespace == "" {
 		return "cluster as a ClusterPackage"

@@ -33,10 +33,12 @@ type decoder struct {
 	writeOnly map[string]bool
 }
 
+// full reports whether there are more findings than are shown. Finding lines takes time for each.
 func (d *decoder) full() bool {
 	return len(d.unknown)+len(d.warnings)+len(d.problems) > limits.Violations
 }
 
+// fail adds a problem at a path.
 func (d *decoder) fail(path, format string, args ...any) {
 	d.problems = append(d.problems, d.doc.At(d.reason, path).Because("", format, args...))
 }
@@ -48,6 +50,8 @@ func (d *decoder) decode(into any) {
 	if len(d.problems) > 0 {
 		return
 	}
+	// The walk has removed everything that Go's decoder would refuse, so that one wrong field does
+	// not hide the others.
 	data, err := json.Marshal(v)
 	if err == nil {
 		err = json.Unmarshal(data, into)
@@ -58,6 +62,7 @@ func (d *decoder) decode(into any) {
 }
 
 var (
+	// These types read their own JSON.
 	anyJSON    = []reflect.Type{reflect.TypeFor[apiextensionsv1.JSON](), reflect.TypeFor[runtime.RawExtension](), reflect.TypeFor[metav1.Time]()}
 	schemaType = reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()
 	orBool     = reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool]()
@@ -65,6 +70,8 @@ var (
 	orStrings  = reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray]()
 )
 
+// walk returns the value in the form that a type decodes. The types of schemas that are a schema or
+// something simpler are resolved by the form of the value.
 func (d *decoder) walk(v any, t reflect.Type, path string) any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -96,6 +103,7 @@ func (d *decoder) walk(v any, t reflect.Type, path string) any {
 	}
 }
 
+// mismatch reports a value of another kind, and returns nil for it.
 func (d *decoder) mismatch(v any, want, path string) any {
 	if !d.full() || len(d.problems) == 0 {
 		d.fail(path, "has to be %s, is %s", want, kindOf(v))
@@ -103,6 +111,7 @@ func (d *decoder) mismatch(v any, want, path string) any {
 	return nil
 }
 
+// kindOf names the kind of a value in messages.
 func kindOf(v any) string {
 	switch v.(type) {
 	case map[string]any:
@@ -118,6 +127,7 @@ func kindOf(v any) string {
 	}
 }
 
+// walkStruct walks the known fields of a mapping and reports the others.
 func (d *decoder) walkStruct(v any, t reflect.Type, path string) any {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -154,6 +164,8 @@ func (d *decoder) walkStruct(v any, t reflect.Type, path string) any {
 	return out
 }
 
+// reportUnknown reports an unknown field, with the field that was probably meant. If that one is
+// absent, the same mistake would cause a second problem, which Read drops.
 func (d *decoder) reportUnknown(in map[string]any, parent, key string, fields map[string]reflect.Type) {
 	path, known := document.Child(parent, key), slices.Sorted(maps.Keys(fields))
 	fallback := "Remove it."
@@ -183,6 +195,7 @@ func present(in map[string]any, field string) bool {
 	return false
 }
 
+// misplaced returns a remedy for a field that exists at another level.
 func (d *decoder) misplaced(path, key string) string {
 	top := fieldsOf(d.root)
 	spec, hasSpec := top["spec"]
@@ -202,6 +215,7 @@ func (d *decoder) misplaced(path, key string) string {
 	return ""
 }
 
+// walkMap walks a map with free keys.
 func (d *decoder) walkMap(v any, t reflect.Type, path string) any {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -214,6 +228,8 @@ func (d *decoder) walkMap(v any, t reflect.Type, path string) any {
 	return out
 }
 
+// walkSlice walks a list. A null entry of structs would decode to an empty struct, so it is a
+// problem.
 func (d *decoder) walkSlice(v any, t reflect.Type, path string) any {
 	items, ok := v.([]any)
 	if !ok {
@@ -232,6 +248,7 @@ func (d *decoder) walkSlice(v any, t reflect.Type, path string) any {
 	return out
 }
 
+// scalar returns a text, boolean or number of the type.
 func (d *decoder) scalar(v any, t reflect.Type, path string) any {
 	switch t.Kind() {
 	case reflect.String:

@@ -10,6 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
+// repositories checks the repositories in which dependencies on images are looked up when the
+// package is built.
 func (c *checker) repositories(spec *manifestsv1alpha1.PackageManifestSpec) {
 	for i, r := range spec.Repositories {
 		if (r.File == "") == (r.Image == "") {
@@ -18,6 +20,8 @@ func (c *checker) repositories(spec *manifestsv1alpha1.PackageManifestSpec) {
 	}
 }
 
+// dependencies checks all dependencies. Those on packages and APIs have the same rules as in the
+// offers of repositories, so DependencyCheck has them.
 func (c *checker) dependencies(spec *manifestsv1alpha1.PackageManifestSpec) {
 	check := c.dependencyCheck(spec)
 	if !check.Whole("spec.dependencies", Dependencies(spec.Dependencies)) {
@@ -45,6 +49,7 @@ func (c *checker) dependencies(spec *manifestsv1alpha1.PackageManifestSpec) {
 	}
 }
 
+// dependencyCheck returns the check for this manifest.
 func (c *checker) dependencyCheck(spec *manifestsv1alpha1.PackageManifestSpec) *DependencyCheck {
 	check := &DependencyCheck{Self: cmp.Or(spec.PackageName, c.r.Manifest.Name), Invalid: violation.ReasonManifestInvalid, Fail: c.add}
 	for _, api := range spec.Provides {
@@ -53,6 +58,7 @@ func (c *checker) dependencyCheck(spec *manifestsv1alpha1.PackageManifestSpec) *
 	return check
 }
 
+// imageDependency checks a dependency that the lock resolves.
 func (c *checker) imageDependency(field string, d *manifestsv1alpha1.PackageManifestDependencyImage) {
 	for key, value := range map[string]string{".name": d.Name, ".package": d.Package, ".range": d.Range} {
 		if value == "" {
@@ -65,10 +71,12 @@ func (c *checker) imageDependency(field string, d *manifestsv1alpha1.PackageMani
 	}
 }
 
+// api checks an API in spec.provides.
 func (c *checker) api(field string, api manifestsv1alpha1.PackageManifestAPI) {
 	CheckAPI(corev1alpha1.ProvidedAPI(api), field, violation.ReasonManifestInvalid, c.add)
 }
 
+// provides checks the number, the form and the uniqueness of declared APIs.
 func (c *checker) provides(apis []manifestsv1alpha1.PackageManifestAPI) {
 	if len(apis) > limits.ProvidedAPIs {
 		c.add(violation.ReasonLimit, "spec.provides", "", "%d APIs; the limit is %d", len(apis), limits.ProvidedAPIs)

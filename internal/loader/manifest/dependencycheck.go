@@ -33,6 +33,8 @@ func inCluster(d *manifestsv1alpha1.PackageManifestDependency) bool {
 	return d.Package != nil || d.API != nil
 }
 
+// dependencyOf converts a dependency to the form of a Package's status. It copies lists, so that
+// the manifest is not shared.
 func dependencyOf(d *manifestsv1alpha1.PackageManifestDependency) corev1alpha1.Dependency {
 	out := corev1alpha1.Dependency{Name: d.Name, Optional: d.Optional}
 	if p := d.Package; p != nil {
@@ -64,6 +66,7 @@ type DependencyCheck struct {
 	names map[string]bool
 }
 
+// invalid reports a problem with the check's reason.
 func (c *DependencyCheck) invalid(field, remedy, format string, args ...any) {
 	c.Fail(c.Invalid, field, remedy, format, args...)
 }
@@ -106,6 +109,7 @@ func (c *DependencyCheck) Check(field string, d *corev1alpha1.Dependency) {
 	}
 }
 
+// pkg checks a dependency on a package.
 func (c *DependencyCheck) pkg(field string, d *corev1alpha1.DependencyPackage) {
 	switch errs := validation.IsDNS1123Subdomain(d.Name); {
 	case d.Name == "":
@@ -124,6 +128,8 @@ func (c *DependencyCheck) pkg(field string, d *corev1alpha1.DependencyPackage) {
 	}
 }
 
+// versions checks a range and bounds its size, because the resolver compares it with every version
+// of the package.
 func (c *DependencyCheck) versions(field, text string) {
 	if text == "" {
 		return
@@ -152,8 +158,10 @@ func (c *DependencyCheck) versions(field, text string) {
 	}
 }
 
+// prereleaseIdentifier matches one identifier of a semantic version.
 var prereleaseIdentifier = regexp.MustCompile(`^[-0-9A-Za-z]{1,64}$`)
 
+// prereleases checks the identifiers that a dependency accepts.
 func (c *DependencyCheck) prereleases(field string, identifiers []string) {
 	if n := len(identifiers); n > limits.PrereleaseNames {
 		c.Fail(violation.ReasonLimit, field, "", "%d identifiers; the limit is %d", n, limits.PrereleaseNames)
@@ -169,6 +177,7 @@ func (c *DependencyCheck) prereleases(field string, identifiers []string) {
 // fieldPath matches a path in the form of kubectl explain, which ignores lists.
 var fieldPath = regexp.MustCompile(`^[A-Za-z_$][-\w$]*(\.[A-Za-z_$][-\w$]*)*$`)
 
+// api checks a dependency on an API.
 func (c *DependencyCheck) api(field string, d *corev1alpha1.DependencyAPI) {
 	api := corev1alpha1.ProvidedAPI{APIVersion: d.APIVersion, Kind: d.Kind}
 	CheckAPI(api, field, c.Invalid, c.Fail)
@@ -206,6 +215,7 @@ func CheckAPI(api corev1alpha1.ProvidedAPI, field string, invalid violation.Reas
 	}
 }
 
+// isAPIVersion reports whether a text is a valid version, with or without a group.
 func isAPIVersion(text string) bool {
 	gv, err := schema.ParseGroupVersion(text)
 	return err == nil && len(validation.IsDNS1035Label(gv.Version)) == 0 && (gv.Group == "" || len(validation.IsDNS1123Subdomain(gv.Group)) == 0)

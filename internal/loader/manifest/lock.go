@@ -10,8 +10,11 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
+// updateRemedy is the remedy for all problems of a lock, because a command writes it.
 const updateRemedy = "Run kubectl package update."
 
+// validateLock compares the lock with the manifest. A lock that could not be decoded has its own
+// problems.
 func (r *Result) validateLock() violation.Violations {
 	var problems violation.Violations
 	add := func(v violation.Violation, remedy, format string, args ...any) {
@@ -73,6 +76,7 @@ func (r *Result) validateLock() violation.Violations {
 }
 
 // Images returns .images and .dependencies of templates: references by digest, after override.
+// Dependencies come from the lock only; the manifest has ranges for them.
 func (r *Result) Images(override func(string) string) (images, dependencies map[string]string, problems violation.Violations) {
 	images, dependencies = map[string]string{}, map[string]string{}
 	if r.Lock == nil {

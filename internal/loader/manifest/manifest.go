@@ -97,6 +97,7 @@ func (r *Result) misspeltFor(field string) (unknown violation.Violation, found b
 	return unknown, found
 }
 
+// decode decodes a document and collects its findings. It reports whether the result can be used.
 func (r *Result) decode(doc *document.Document, reason violation.Reason, into any, problems *violation.Violations) bool {
 	d := decoder{doc: doc, reason: reason}
 	d.decode(into)
@@ -126,6 +127,7 @@ func (r *Result) Doubtful(doubts ...violation.Violation) violation.Violations {
 	return nil
 }
 
+// readLock reads the lock, if there is one. Lock stays nil if it cannot be decoded.
 func (r *Result) readLock(files archive.Files) violation.Violations {
 	doc, problems := find(files, lockFile, violation.ReasonLockDuplicated)
 	if doc == nil {
@@ -182,6 +184,7 @@ func find(files archive.Files, name string, twice violation.Reason) (*document.D
 	return docs[0], nil
 }
 
+// checkKind refuses another kind or version, before its fields are reported as unknown.
 func checkKind(doc *document.Document, kind string) *violation.Violation {
 	want := manifestsv1alpha1.GroupVersion
 	m, _ := doc.Value.(map[string]any)

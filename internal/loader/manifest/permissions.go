@@ -36,6 +36,8 @@ func Rules(p *manifestsv1alpha1.PackageManifestPermissions) []rbacv1.PolicyRule 
 	return rules
 }
 
+// permissions checks spec.permissions. Its roles get a phase of their own, so no phase of the
+// manifest can have that name.
 func (c *checker) permissions(spec *manifestsv1alpha1.PackageManifestSpec) {
 	const at = "spec.permissions."
 	p := spec.Permissions
@@ -67,6 +69,8 @@ func (c *checker) permissions(spec *manifestsv1alpha1.PackageManifestSpec) {
 	}
 }
 
+// rules checks rules as the API server checks roles, and bounds the single rights that comparing
+// them with a ceiling expands to.
 func (c *checker) rules(at string, rules []manifestsv1alpha1.PackageManifestPolicyRule) {
 	if len(rules) > limits.PermissionRules {
 		c.add(violation.ReasonLimit, at, "Put those with the same verbs together.", "%d rules; the limit is %d", len(rules), limits.PermissionRules)

@@ -24,6 +24,7 @@ func (c *checker) probes(probes []corev1alpha1.ObjectSetProbe) {
 	}
 }
 
+// selector requires a kind and a valid label selector.
 func (c *checker) selector(field string, s *corev1alpha1.ProbeSelector) {
 	switch {
 	case s.Kind == nil:

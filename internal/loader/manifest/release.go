@@ -18,6 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
+// version checks the fields that become labels of objects.
 func (c *checker) version(spec *manifestsv1alpha1.PackageManifestSpec) {
 	if v := spec.Version; v != "" {
 		label := strings.ReplaceAll(v, "+", "_")
@@ -35,6 +36,7 @@ func (c *checker) version(spec *manifestsv1alpha1.PackageManifestSpec) {
 	}
 }
 
+// packageName checks the name that repositories and dependencies of other packages use.
 func (c *checker) packageName(field, name string) {
 	if name == "" {
 		return
@@ -47,6 +49,7 @@ func (c *checker) packageName(field, name string) {
 	}
 }
 
+// release checks the notes, date and licenses that catalogs show.
 func (c *checker) release(r *manifestsv1alpha1.PackageManifestRelease) {
 	if r == nil {
 		return
@@ -60,6 +63,7 @@ func (c *checker) release(r *manifestsv1alpha1.PackageManifestRelease) {
 	}
 }
 
+// isDate accepts a date with or without a time.
 func isDate(text string) bool {
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
 		if _, err := time.Parse(layout, text); err == nil {
@@ -69,6 +73,8 @@ func isDate(text string) bool {
 	return false
 }
 
+// display checks the texts and the icon of a package. All of them are shown to users who do not
+// trust the author.
 func (c *checker) display(d *manifestsv1alpha1.PackageManifestDisplay, files archive.Files) {
 	if d == nil {
 		return
@@ -128,6 +134,7 @@ func (c *checker) found(d *manifestsv1alpha1.PackageManifestDisplay) {
 	}
 }
 
+// few bounds the entries of a list.
 func (c *checker) few(field string, n int) bool {
 	if n > limits.DisplayItems {
 		c.add(violation.ReasonLimit, field, "Remove some.", "%d entries; the limit is %d", n, limits.DisplayItems)
@@ -136,6 +143,7 @@ func (c *checker) few(field string, n int) bool {
 	return true
 }
 
+// link checks a link that a browser opens.
 func (c *checker) link(field, text string) {
 	before := len(c.problems)
 	c.line(field, text)
@@ -155,6 +163,7 @@ func IsWebPage(text string) bool {
 		!strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '\\' })
 }
 
+// icon checks the file of an icon by its extension and content.
 func (c *checker) icon(path string, files archive.Files) {
 	const field = "spec.display.icon"
 	data, ok := files[path]
@@ -176,12 +185,15 @@ func (c *checker) icon(path string, files archive.Files) {
 	}
 }
 
+// line checks a mandatory text of one line.
 func (c *checker) line(field, text string) {
 	if c.required(field, text) {
 		c.prose(field, text, limits.LineBytes)
 	}
 }
 
+// prose bounds a text and refuses control characters, which could change the rest of a page or
+// terminal.
 func (c *checker) prose(field, text string, limit int) {
 	if len(text) > limit {
 		c.add(violation.ReasonLimit, field, "Shorten it.", "%d bytes; the limit is %d", len(text), limit)

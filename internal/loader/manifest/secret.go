@@ -24,6 +24,7 @@ func (r *Result) SecretByItsSchema(steps []string) bool {
 	return false
 }
 
+// below returns the schema of a child with its path, or nil if the schema does not describe it.
 func below(node *apiextensionsv1.JSONSchemaProps, at, step string) (*apiextensionsv1.JSONSchemaProps, string) {
 	if child, ok := node.Properties[step]; ok {
 		return &child, document.Child(at+".properties", step)

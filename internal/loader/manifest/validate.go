@@ -17,11 +17,13 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
+// checker collects the problems of a decoded manifest.
 type checker struct {
 	r        *Result
 	problems violation.Violations
 }
 
+// add adds a problem at a field.
 func (c *checker) add(reason violation.Reason, field, remedy, format string, args ...any) {
 	c.problems = append(c.problems, c.r.At(reason, field).Because(remedy, format, args...))
 }
@@ -31,6 +33,7 @@ func (c *checker) doubtful(field, remedy, format string, args ...any) {
 	c.problems = append(c.problems, c.r.Doubtful(c.r.At(violation.ReasonManifestInvalid, field).Because(remedy, format, args...))...)
 }
 
+// invalid is add with the reason of most problems.
 func (c *checker) invalid(field, remedy, format string, args ...any) {
 	c.add(violation.ReasonManifestInvalid, field, remedy, format, args...)
 }
@@ -51,18 +54,21 @@ func (c *checker) required(field, value string) bool {
 	return false
 }
 
+// notEmpty requires a text, without a limit of its own.
 func (c *checker) notEmpty(field, value string) {
 	if value == "" {
 		c.invalid(field, "", "Required value")
 	}
 }
 
+// oneOf requires one of the known values, with a suggestion for a misspelt one.
 func (c *checker) oneOf(report func(field, remedy, format string, args ...any), field, value string, known ...string) {
 	if !slices.Contains(known, value) {
 		report(field, violation.Suggest(value, known, "Supported: "+strings.Join(known, ", ")+"."), "Unsupported value: %q", value)
 	}
 }
 
+// unique reports a value that was seen before.
 func (c *checker) unique(seen map[string]bool, field, value string) {
 	if seen[value] {
 		c.invalid(field, "Choose another name.", "Duplicate value: %q", value)
@@ -70,6 +76,7 @@ func (c *checker) unique(seen map[string]bool, field, value string) {
 	seen[value] = true
 }
 
+// validate checks all fields of the manifest, and then the lock.
 func (r *Result) validate(files archive.Files) violation.Violations {
 	c := &checker{r: r}
 	spec := &r.Manifest.Spec
@@ -97,6 +104,7 @@ func (r *Result) validate(files archive.Files) violation.Violations {
 	return append(c.problems, r.validateLock()...)
 }
 
+// scopes requires at least one known scope.
 func (c *checker) scopes(scopes []manifestsv1alpha1.PackageManifestScope) {
 	if len(scopes) == 0 {
 		c.invalid("spec.scopes", "List Cluster, Namespaced or both.", "Required value")
@@ -107,6 +115,8 @@ func (c *checker) scopes(scopes []manifestsv1alpha1.PackageManifestScope) {
 	}
 }
 
+// phases checks the names and classes of phases. Each phase costs a step of the rollout, so their
+// number is limited.
 func (c *checker) phases(spec *manifestsv1alpha1.PackageManifestSpec) {
 	phases := spec.Phases
 	// A package can consist only of its dependencies.
@@ -144,6 +154,7 @@ func (c *checker) class(field string, p manifestsv1alpha1.PackageManifestPhase) 
 	}
 }
 
+// images checks the images that the lock pins.
 func (c *checker) images(images []manifestsv1alpha1.PackageManifestImage) {
 	seen := map[string]bool{}
 	for i, img := range images {
@@ -155,6 +166,7 @@ func (c *checker) images(images []manifestsv1alpha1.PackageManifestImage) {
 	}
 }
 
+// reference checks the form of a reference, without a registry.
 func (c *checker) reference(field, ref string) {
 	if ref == "" {
 		c.invalid(field, "", "Required value")
@@ -166,6 +178,7 @@ func (c *checker) reference(field, ref string) {
 // conditionName matches names that CEL can select from a map without quotes.
 var conditionName = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
 
+// filter checks conditions and path rules. Package expression evaluates them.
 func (c *checker) filter(f *manifestsv1alpha1.PackageManifestFilter) {
 	if n := len(f.Conditions) + len(f.Paths); n > limits.Expressions {
 		c.add(violation.ReasonLimit, "spec.filter", "", "%d expressions; the limit is %d", n, limits.Expressions)
@@ -195,6 +208,7 @@ func (c *checker) filter(f *manifestsv1alpha1.PackageManifestFilter) {
 	}
 }
 
+// tests checks the names of test cases, which are folders of fixtures.
 func (c *checker) tests(t *manifestsv1alpha1.PackageManifestTest) {
 	seen := map[string]bool{}
 	for i, tc := range t.Template {

@@ -40,6 +40,8 @@ func (p *compiled) operate(object map[string]any) (map[string]any, *Problem) {
 	return out, nil
 }
 
+// failure finds the first operation that fails, by applying them one by one. The library's own
+// error quotes values and does not name the operation.
 func (p *compiled) failure(data []byte, options *jsonpatch.ApplyOptions) *Problem {
 	const most = 100
 	var err error
@@ -51,6 +53,7 @@ func (p *compiled) failure(data []byte, options *jsonpatch.ApplyOptions) *Proble
 	return &Problem{Part: "patch", Details: "an operation cannot be applied"}
 }
 
+// explain returns the problem of an operation in words of this package.
 func explain(i int, op jsonpatch.Operation, err error) *Problem {
 	path, _ := op.Path()
 	why := "cannot be applied"
@@ -90,6 +93,8 @@ func merge(object, patch map[string]any) (map[string]any, *Problem) {
 	return out, nil
 }
 
+// keepIdentity restores apiVersion, kind, name and namespace. Otherwise a patch could move an
+// object to another place after the package was checked for it.
 func keepIdentity(out, object map[string]any) {
 	restore := func(into, from map[string]any, keys ...string) {
 		for _, key := range keys {
@@ -112,6 +117,8 @@ func keepIdentity(out, object map[string]any) {
 	restore(after, before, "name", "namespace")
 }
 
+// nodeOf converts JSON values to the nodes that kustomize merges. Texts are quoted, so that they
+// cannot be read as another type.
 func nodeOf(v any) *yaml.Node {
 	n := &yaml.Node{}
 	switch v := v.(type) {
@@ -140,6 +147,7 @@ func nodeOf(v any) *yaml.Node {
 	return n
 }
 
+// valueOf converts merged nodes back to JSON values, with integers as int64.
 func valueOf(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.MappingNode:

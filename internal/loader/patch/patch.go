@@ -81,6 +81,7 @@ func Compile(patches []Patch) (*Set, []*Problem) {
 	return set, problems
 }
 
+// compile reads one patch and its target. Its problem lacks the source.
 func compile(p Patch) (*compiled, *Problem) {
 	value, problem := read(p.Patch)
 	if problem != nil {
@@ -104,6 +105,7 @@ func compile(p Patch) (*compiled, *Problem) {
 	return c, problem
 }
 
+// read parses the text of a patch, which has to be one document.
 func read(text string) (any, *Problem) {
 	var values []any
 	for _, v := range document.Each("", []byte(text), func(d *document.Document) { values = append(values, d.Value) }) {
@@ -118,6 +120,8 @@ func read(text string) (any, *Problem) {
 // operationNames are the operations of RFC 6902.
 var operationNames = map[string]bool{"add": true, "remove": true, "replace": true, "move": true, "copy": true, "test": true}
 
+// operations checks and decodes a JSON patch. The library accepts unknown operations until they are
+// applied.
 func operations(list []any) (jsonpatch.Patch, *Problem) {
 	for i, item := range list {
 		part := fmt.Sprintf("patch[%d]", i)
@@ -202,6 +206,7 @@ func (p *compiled) apply(object map[string]any) (out map[string]any, problem *Pr
 	return merge(object, p.merge)
 }
 
+// elements counts the elements of all lists in a value, at any depth.
 func elements(v any) int {
 	n := 0
 	switch v := v.(type) {

@@ -26,6 +26,7 @@ type matcher struct {
 	namespace string
 }
 
+// compileTarget compiles the target of a patch; merge is nil for a JSON patch.
 func compileTarget(t Target, merge map[string]any) (*matcher, *Problem) {
 	if t == (Target{}) {
 		return implied(merge)
@@ -42,6 +43,7 @@ func compileTarget(t Target, merge map[string]any) (*matcher, *Problem) {
 		if problem := tooLong(part.field, part.text); problem != nil {
 			return nil, problem
 		}
+		// As in kustomize, expressions match the whole text.
 		compiled, err := regexp.Compile("^(?:" + part.text + ")$")
 		if err != nil {
 			return nil, &Problem{Part: "target." + part.field, Details: fmt.Sprintf("%q is neither a name nor a regular expression", part.text)}
@@ -65,6 +67,7 @@ func compileTarget(t Target, merge map[string]any) (*matcher, *Problem) {
 	return m, nil
 }
 
+// tooLong bounds an expression, which is matched with each object.
 func tooLong(field, text string) *Problem {
 	if len(text) <= limits.TemplatePatternBytes {
 		return nil
@@ -72,6 +75,7 @@ func tooLong(field, text string) *Problem {
 	return &Problem{Part: "target." + field, Details: fmt.Sprintf("%d bytes; the limit is %d", len(text), limits.TemplatePatternBytes), Limit: true}
 }
 
+// implied returns the target of a merge without one: the object that it names itself.
 func implied(merge map[string]any) (*matcher, *Problem) {
 	if merge == nil {
 		return nil, &Problem{Part: "target", Details: "a JSON patch needs a target"}
@@ -90,6 +94,7 @@ func implied(merge map[string]any) (*matcher, *Problem) {
 	return &matcher{group: exactly(groupOf(apiVersion)), kind: exactly(kind), name: exactly(name), namespace: namespace}, nil
 }
 
+// groupOf returns the group of an apiVersion. Versions do not matter for the identity of an object.
 func groupOf(apiVersion string) string {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -98,6 +103,7 @@ func groupOf(apiVersion string) string {
 	return gv.Group
 }
 
+// matches reports whether a patch applies to an object.
 func (m *matcher) matches(object map[string]any) bool {
 	meta, _ := object["metadata"].(map[string]any)
 	text := func(from map[string]any, key string) string {

@@ -30,6 +30,7 @@ type known struct {
 	ReadyAtOnce, ClusterScoped []string
 }
 
+// kinds decodes the file at its first use, since most commands do not need it.
 var kinds = sync.OnceValue(func() (k known) {
 	if err := yaml.UnmarshalStrict(kindsFile, &k); err != nil {
 		panic(err) // it is embedded

@@ -64,6 +64,7 @@ func (b *bundles) errorOf(registry string) error {
 	return cmp.Or(b.failed[""], b.failed[settingKey(registry)])
 }
 
+// flagOf names the flag of a bundle in messages.
 func flagOf(host string) string {
 	if host == "" {
 		return "--registry-ca-file"
@@ -71,6 +72,8 @@ func flagOf(host string) string {
 	return "--registry-ca " + host
 }
 
+// readBundle reads a file of certificates within the limit. A file without any certificate is an
+// error, because a wrong file would otherwise go unnoticed.
 func readBundle(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -125,6 +128,7 @@ func newVerified(registry string, b *bundles, base *http.Transport) *verified {
 	return v
 }
 
+// withPool returns a copy of a transport that trusts a pool; nil means the system's.
 func withPool(base *http.Transport, pool *x509.CertPool) *http.Transport {
 	own := base.Clone()
 	own.TLSClientConfig.RootCAs = pool
@@ -147,6 +151,7 @@ func (v *verified) CloseIdleConnections() {
 	}
 }
 
+// bundleRemedy is the remedy for an unreadable file.
 const bundleRemedy = "Correct the file; it is read again for every pull."
 
 // Transport returns base with the proxy and the certificate authorities of a registry. It does not

@@ -19,12 +19,17 @@ func (p *Puller) bounded(ctx context.Context, cancel context.CancelCauseFunc, bo
 	})
 }
 
+// bodyLimitKey is the key of the limit in a request's context. The transport below the registry
+// client sees nothing else of the caller.
 type bodyLimitKey struct{}
 
+// withBodyLimit sets the limit of bodies for requests with the context.
 func withBodyLimit(ctx context.Context, n int64) context.Context {
 	return context.WithValue(ctx, bodyLimitKey{}, n)
 }
 
+// bodyLimit returns the limit of a request. Requests of the registry client itself, for tokens,
+// have the limit of a manifest.
 func bodyLimit(ctx context.Context) int64 {
 	if n, ok := ctx.Value(bodyLimitKey{}).(int64); ok {
 		return n

@@ -16,6 +16,7 @@ type flights[T any] struct {
 	flights map[string]*flight[T]
 }
 
+// flight is one piece of work with the number of its callers.
 type flight[T any] struct {
 	done    chan struct{}
 	waiting int
@@ -24,8 +25,11 @@ type flight[T any] struct {
 	err     error
 }
 
+// newFlights returns an empty group.
 func newFlights[T any]() *flights[T] { return &flights[T]{flights: map[string]*flight[T]{}} }
 
+// do runs work for a key, or waits for the same work of another caller. It returns the cause of ctx
+// if the caller gives up first.
 func (f *flights[T]) do(ctx context.Context, key string, work func(context.Context) (T, error)) (result T, err error) {
 	f.mu.Lock()
 	fl := f.flights[key]

@@ -28,12 +28,15 @@ type dialer struct {
 	renew   func()
 }
 
+// newDialer returns the dialer for the connections of a guard.
 func (p *Puller) newDialer(key guardKey) *dialer {
 	d := &dialer{registry: hostname(key.host), policy: p.opts.Policy, namespaced: key.namespaced, named: p.named}
 	d.Timeout, d.ProxyOf, d.Check = p.opts.Timeouts.Connect, p.opts.proxyOf(key.host), d.check
 	return d
 }
 
+// check refuses an address after it was resolved. A name alone proves nothing, because its owner
+// can point it to any address between two look-ups.
 func (d *dialer) check(address string, ip outbound.Address, proxied bool) error {
 	host, private := hostname(address), ip.IsInternal()
 	if !ip.IsServer() {
@@ -49,6 +52,7 @@ func (d *dialer) check(address string, ip outbound.Address, proxied bool) error 
 			"%s, which no image is pulled from", refused.At(host, ip))
 	}
 
+	// The address is the proxy's, which the administrator named.
 	if proxied {
 		return nil
 	}
@@ -105,6 +109,7 @@ func (o *Options) named() map[string]bool {
 	return found
 }
 
+// hostname strips the port.
 func hostname(hostport string) string {
 	if host, _, err := net.SplitHostPort(hostport); err == nil {
 		return host

@@ -69,6 +69,7 @@ func (e *PullError) Unwrap() error { return e.Err }
 // RetryAfter is the pause that the registry requests; 0 if it did not specify one.
 func (e *PullError) RetryAfter() time.Duration { return e.after }
 
+// failure is why a request failed, before the reference is known to which it belongs.
 type failure struct {
 	reason          Reason
 	details, remedy string
@@ -78,10 +79,12 @@ type failure struct {
 
 func (f *failure) Error() string { return f.details }
 
+// failf returns a failure that is not temporary.
 func failf(reason Reason, remedy, format string, args ...any) *failure {
 	return &failure{reason: reason, details: fmt.Sprintf(format, args...), remedy: remedy}
 }
 
+// errPullTimeout is the cause of a session's context after Timeouts.Pull.
 var errPullTimeout = errors.New("pull timeout")
 
 // classify turns an error into a PullError, except the caller's cancellation.
@@ -159,6 +162,7 @@ var onceRemedies = map[Reason]string{
 	ReasonUnavailable: "Try again, or ask the administrator of the registry.",
 }
 
+// remedy returns the default remedy of a reason.
 func (p *Puller) remedy(reason Reason) string {
 	if text := onceRemedies[reason]; p.opts.Once && text != "" {
 		return text
@@ -174,12 +178,15 @@ func (p *Puller) timeoutText(err error) string {
 	return fmt.Sprintf("the registry could not be reached within %v: %v", p.opts.Timeouts.Connect, err)
 }
 
+// isTimeout reports whether a wait of the network was too long.
 func isTimeout(err error) bool {
 	var network net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
 		errors.As(err, &network) && network.Timeout()
 }
 
+// fromResponse sets reason and details by the status. Registries answer missing rights with 404,
+// and a missing image with 401, so both remedies name the image and the pull secret.
 func (e *PullError) fromResponse(response *transport.Error) {
 	e.Details, e.Reason = response.Error(), ReasonUnavailable
 	switch code := response.StatusCode; {
@@ -192,6 +199,7 @@ func (e *PullError) fromResponse(response *transport.Error) {
 	}
 }
 
+// secrets are the texts of one pull that messages must not contain.
 type secrets struct{ values []string }
 
 // redact removes everything that messages must not contain.

@@ -71,8 +71,10 @@ func ParseProxies(pairs []string) (Proxies, error) {
 	return p, nil
 }
 
+// proxySchemes are the schemes that Go's transport supports.
 var proxySchemes = []string{"http", "https", "socks5", "socks5h"}
 
+// parseProxy parses the URL of a proxy. It returns nil for a direct connection.
 func parseProxy(text string) (*url.URL, error) {
 	if text == directly {
 		return nil, nil

@@ -27,8 +27,10 @@ func NewKeychain(pullSecrets ...[]byte) (authn.Keychain, error) {
 	return k, nil
 }
 
+// keychain has the entries with longer paths first.
 type keychain []credential
 
+// credential is an entry of a Docker config, for a host and a path in it.
 type credential struct {
 	host, path string
 	auth       authn.AuthConfig
@@ -44,6 +46,7 @@ func parseDockerConfig(data []byte) ([]credential, error) {
 		return nil, errors.New("it is not JSON")
 	}
 
+	// A .dockercfg has the entries at the top level.
 	if config.Auths == nil {
 		if err := json.Unmarshal(data, &config.Auths); err != nil {
 			return nil, errors.New("it is not a Docker config")

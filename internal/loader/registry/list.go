@@ -24,6 +24,7 @@ func (l *list[T]) UnmarshalJSON(data []byte) error {
 	})
 }
 
+// errStop ends the reading of an array early.
 var errStop = errors.New("no more elements are read")
 
 // each decodes the elements of an array one by one until use fails. It treats errStop as a success.

@@ -69,6 +69,7 @@ type Timeouts struct {
 	Pull  time.Duration
 }
 
+// setDefaults fills in all options that are not set.
 func (o *Options) setDefaults() {
 	o.Folder = cmp.Or(o.Folder, "package")
 	o.CacheBytes = cmp.Or(o.CacheBytes, imageCacheBytes)
@@ -89,6 +90,8 @@ func (o *Options) setDefaults() {
 	}
 }
 
+// insecureHosts returns the insecure registries in canonical form. A registry cannot be insecure
+// and have certificate authorities, because the one would make the other pointless.
 func (o *Options) insecureHosts() (map[string]bool, error) {
 	hosts := map[string]bool{}
 	for _, host := range o.InsecureRegistries {

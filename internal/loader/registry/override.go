@@ -59,6 +59,8 @@ func (o Overrides) Apply(ref string) string {
 	return ref
 }
 
+// redirect replaces the registry of a parsed reference. From matches whole segments here, so that
+// an entry for example.com does not apply to example.community.
 func (o Overrides) redirect(ref string, parsed name.Reference) (name.Reference, error) {
 	for _, override := range o {
 		rest, ok := strings.CutPrefix(ref, override.From)

@@ -128,6 +128,8 @@ func (p *Puller) With(access Access) *Puller {
 	return &own
 }
 
+// keychain returns the credentials of a pull: the object's own, and unless they are exclusive also
+// the manager's.
 func (p *Puller) keychain() authn.Keychain {
 	switch {
 	case p.access.Own && p.access.Keychain == nil:
@@ -220,6 +222,7 @@ func (a Access) key(ctx context.Context, repo name.Repository) (string, error) {
 	return fmt.Sprintf(" %x", sha256.Sum256(fmt.Appendf(nil, "%q", *config))) + connects, nil
 }
 
+// resolve returns the digest of a parsed reference. A digest needs no request.
 func (p *Puller) resolve(ctx context.Context, ref string, parsed name.Reference) (h v1.Hash, err error) {
 	if byDigest, ok := parsed.(name.Digest); ok {
 		if h, err = v1.NewHash(byDigest.DigestStr()); err != nil {
@@ -288,6 +291,8 @@ func (s *session) confirm(ctx context.Context, digest v1.Hash) error {
 	return err
 }
 
+// fetch downloads the layers that the cache lacks, and unpacks the package. It opens all layers
+// before it unpacks any, because an eviction can remove the files of closed ones.
 func (s *session) fetch(ctx context.Context, digest v1.Hash) (archive.Files, error) {
 	manifest, err := s.imageManifest(ctx, digest)
 	if err != nil {
@@ -318,6 +323,8 @@ func (s *session) fetch(ctx context.Context, digest v1.Hash) (archive.Files, err
 		layers = append(layers, f)
 	}
 
+	// The registry is not needed any more, so the pull gives up its place before it waits for
+	// memory.
 	s.close()
 	if s.p.access.Admit != nil {
 		if err := s.p.access.Admit(); err != nil {
@@ -358,6 +365,8 @@ func (s *session) imageManifest(ctx context.Context, digest v1.Hash) (*content, 
 	return nil, failf(ReasonInvalidImage, "Push the image again with another tool.", "the index leads to an index that leads to a third one")
 }
 
+// storedManifest returns a manifest from the store, or from the registry. The store verifies
+// content only when it is read, so a download is verified here.
 func (s *session) storedManifest(ctx context.Context, digest v1.Hash) (*content, error) {
 	f, err := s.store.get(digest, func(w io.Writer) error {
 		data, err := s.manifest(ctx, digest.String())
@@ -381,6 +390,7 @@ func (s *session) storedManifest(ctx context.Context, digest v1.Hash) (*content,
 	return parseContent(data)
 }
 
+// selection returns the files to read from the image.
 func (p *Puller) selection() archive.Selection {
 	selection := archive.Selection{Folder: p.opts.Folder}
 	if p.access.Selection != nil {

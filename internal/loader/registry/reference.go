@@ -100,6 +100,7 @@ func checkRepository(repo name.Repository) (problem, remedy string) {
 // digest matches the text after an at sign that does not end credentials.
 var digest = regexp.MustCompile(`^sha[0-9]+:[0-9a-zA-Z]*$`)
 
+// safeRef returns a reference for messages, cut and without credentials.
 func safeRef(ref string) string {
 	if host, rest, ok := strings.Cut(ref, "@"); ok && !digest.MatchString(rest) {
 		ref = host[:strings.LastIndex(host, "/")+1] + "…@" + rest

@@ -34,6 +34,7 @@ type session struct {
 	release func()
 }
 
+// close gives up the place among concurrent pulls. It can be called again.
 func (s *session) close() {
 	if s.release != nil {
 		s.release()
@@ -113,11 +114,15 @@ func (s *session) credentials(ctx context.Context) (authn.Authenticator, error) 
 	return authn.FromConfig(*config), nil
 }
 
+// manifestTypes are the accepted media types. Without them, some registries convert manifests
+// to an old form, whose digest differs.
 var manifestTypes = strings.Join([]string{
 	string(types.OCIManifestSchema1), string(types.DockerManifestSchema2),
 	string(types.OCIImageIndex), string(types.DockerManifestList),
 }, ",")
 
+// request sends a request for a manifest or a blob of the repository, and starts the session if
+// needed.
 func (s *session) request(ctx context.Context, method, kind, id string) (*http.Response, error) {
 	if err := s.start(ctx); err != nil {
 		return nil, err
@@ -142,6 +147,7 @@ func (s *session) do(ctx context.Context, method, address, accept string) (resp 
 	return resp, err
 }
 
+// send sends a request once. Every status other than 200 is an error.
 func (s *session) send(ctx context.Context, method, address, accept string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
@@ -177,6 +183,7 @@ func (s *session) head(ctx context.Context, tag string) (v1.Hash, error) {
 	return h, nil
 }
 
+// manifest downloads a manifest by tag or digest, without verifying it.
 func (s *session) manifest(ctx context.Context, id string) ([]byte, error) {
 	resp, err := s.request(withBodyLimit(ctx, limits.ImageManifestBytes), http.MethodGet, "manifests", id)
 	if err != nil {
@@ -186,6 +193,8 @@ func (s *session) manifest(ctx context.Context, id string) ([]byte, error) {
 	return io.ReadAll(resp.Body)
 }
 
+// blob downloads a blob and verifies its size and digest. The declared size bounds the download, so
+// a layer cannot be larger than the room that was reserved for it.
 func (s *session) blob(ctx context.Context, d v1.Descriptor, w io.Writer) error {
 	resp, err := s.request(withBodyLimit(ctx, d.Size), http.MethodGet, "blobs", d.Digest.String())
 	if err != nil {
@@ -227,6 +236,8 @@ type content struct {
 	Config        *v1.Descriptor      `json:"config"`
 }
 
+// parseContent decodes a manifest or an index, and refuses forms that clients understand
+// differently.
 func parseContent(data []byte) (*content, error) {
 	var c content
 	if err := json.Unmarshal(data, &c); err != nil {

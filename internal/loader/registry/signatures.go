@@ -82,6 +82,8 @@ func (p *Puller) unverified(ctx context.Context, ref string, err error) error {
 	return err
 }
 
+// verify reads and checks signatures until one is good. A good one suffices even if others could
+// not be read.
 func (p *Puller) verify(ctx context.Context, ref string, parsed name.Reference, digest string, verification *imagepolicy.Verification) (*imagepolicy.Verified, error) {
 	hash, err := v1.NewHash(digest)
 	check, refusal := verification.Check(digest, time.Now())
@@ -175,6 +177,7 @@ func (s *session) bundles(ctx context.Context, digest v1.Hash, check *imagepolic
 	return false, found.unread, nil
 }
 
+// bundle offers the first bundle of an artifact.
 func (s *session) bundle(ctx context.Context, digest v1.Hash, check *imagepolicy.Check) (bool, error) {
 	manifest, err := s.storedManifest(ctx, digest)
 	if err != nil {
@@ -384,6 +387,8 @@ func (s *session) referrersPage(ctx context.Context, pathAndQuery string, found 
 	return true, next, err
 }
 
+// referrersOfTag returns the list at the fallback tag of the distribution specification, which
+// clients write to registries without the API.
 func (s *session) referrersOfTag(ctx context.Context, digest v1.Hash) (*referrers, error) {
 	found := &referrers{}
 	data, err := s.tagged(ctx, digest.Algorithm+"-"+digest.Hex)

@@ -42,6 +42,7 @@ const (
 	lookInterval = time.Minute
 )
 
+// newStore creates the folder. Only its owner can read it, because blobs can be of private images.
 func newStore(dir string, limit int64, onError func(error)) (*store, error) {
 	s := &store{limit: limit, onError: onError}
 	if dir == "" {
@@ -69,6 +70,7 @@ func (s *store) of(repository string) view {
 	return view{s, "-" + hex.EncodeToString(sum[:16])}
 }
 
+// path returns the file of a blob.
 func (s view) path(h v1.Hash) string { return filepath.Join(s.dir, h.Algorithm+"-"+h.Hex+s.suffix) }
 
 // has reports whether a blob is stored, even if it is damaged.
@@ -80,6 +82,7 @@ func (s view) has(h v1.Hash) bool {
 	return err == nil
 }
 
+// get returns a blob from disk, or downloads and stores it. The caller closes the file.
 func (s view) get(h v1.Hash, download func(io.Writer) error) (*os.File, error) {
 	if f := s.open(h); f != nil {
 		return f, nil
@@ -206,6 +209,7 @@ func (s *store) evictNow(keep string) int64 {
 	return total
 }
 
+// verify compares the digest of content.
 func verify(r io.Reader, want v1.Hash) error {
 	hasher, err := v1.Hasher(want.Algorithm)
 	if err != nil {
@@ -217,6 +221,7 @@ func verify(r io.Reader, want v1.Hash) error {
 	return compare(want, hasher.Sum(nil))
 }
 
+// compare compares a computed digest with the expected one.
 func compare(want v1.Hash, got []byte) error {
 	if hex.EncodeToString(got) != want.Hex {
 		return failf(ReasonDigestMismatch, "The registry or something between serves other content than it promises; do not use it.",
@@ -225,6 +230,7 @@ func compare(want v1.Hash, got []byte) error {
 	return nil
 }
 
+// isLocal reports whether an error comes from the file system.
 func isLocal(err error) bool {
 	var path *fs.PathError
 	var link *os.LinkError

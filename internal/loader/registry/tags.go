@@ -56,6 +56,7 @@ func (s *session) tags(ctx context.Context) ([]string, error) {
 	return tags, nil
 }
 
+// tagsPage returns one page and the address of the next one, or an empty address at the end.
 func (s *session) tagsPage(ctx context.Context, pathAndQuery string) (tags []string, next string, err error) {
 	if err := s.start(ctx); err != nil {
 		return nil, "", err
@@ -88,6 +89,8 @@ func (s *session) tagsPage(ctx context.Context, pathAndQuery string) (tags []str
 	return page.Tags, next, err
 }
 
+// tooManyTags refuses a repository instead of selecting from a part of its tags, which could miss
+// the highest version.
 func tooManyTags() error {
 	return failf(ReasonLimit, "Name the tag instead of selecting one, or remove tags.", "the repository has more than %d tags", limits.Tags)
 }

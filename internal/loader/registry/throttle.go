@@ -69,6 +69,7 @@ func retryAfter(resp *http.Response) (after time.Duration, limited bool) {
 	return max(after, time.Second), true
 }
 
+// pause waits, or returns the error of ctx.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -45,6 +45,7 @@ func (p *Puller) guardOf(registryHost string) (*guard, error) {
 	return g, nil
 }
 
+// newGuard returns a guard with transports of its own.
 func (p *Puller) newGuard(key guardKey, bundles *bundles) *guard {
 	d := p.newDialer(key)
 	base := &http.Transport{
@@ -79,6 +80,7 @@ func (p *Puller) newGuard(key guardKey, bundles *bundles) *guard {
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) { return throttled(r, g.send) }
 
+// send refuses insecure requests, and bounds the body of the response.
 func (g *guard) send(r *http.Request) (*http.Response, error) {
 	insecure := g.p.insecure[r.URL.Host]
 	switch {
@@ -116,6 +118,7 @@ func (g *guard) send(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// checkRedirect bounds redirects. The guard and the dialer check each target.
 func checkRedirect(_ *http.Request, via []*http.Request) error {
 	if len(via) > limits.Redirects {
 		return failf(ReasonLimit, "", "the registry redirects more than %d times", limits.Redirects)

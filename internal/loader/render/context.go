@@ -42,6 +42,8 @@ func jsonValues(v any) (any, error) {
 	return out, err
 }
 
+// context returns a copy of the context for one template, because functions such as set modify it.
+// It remembers the addresses of empty labels and annotations for index.
 func (r *renderer) context() any {
 	context := runtime.DeepCopyJSON(r.in.Context)
 	pkg, _ := context["package"].(map[string]any)
@@ -70,11 +72,13 @@ func (r *renderer) index(item any, keys ...any) (any, error) {
 	return item, nil
 }
 
+// isUnset reports whether a value is a Package's empty labels or annotations.
 func (r *renderer) isUnset(item any) bool {
 	texts, ok := item.(map[string]any)
 	return ok && r.unset[reflect.ValueOf(texts).Pointer()] != nil
 }
 
+// elementAt returns an element of a map, list or text, with the errors of text/template.
 func elementAt(item, key reflect.Value) (any, error) {
 	if !key.IsValid() {
 		return nil, fmt.Errorf("cannot index with nil")

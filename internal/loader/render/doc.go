@@ -8,4 +8,9 @@
 // printed.
 //
 // Errors contain file, line and expression, and never the context.
+//
+// [Render] gets the files, the context and the path rules from package loader, and returns the
+// remaining files with the output of templates in their place. [Object] executes the template of an
+// ObjectTemplate in the same way, without files. guard.go bounds functions, scan.go and tree.go the
+// language itself.
 package render

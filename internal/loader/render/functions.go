@@ -79,6 +79,7 @@ func (r *renderer) injectedFunctions() template.FuncMap {
 	return template.FuncMap{"index": r.index, funcEnter: r.enter, funcLeave: r.leave, funcTick: r.tick, funcOut: r.out}
 }
 
+// sortedKeys is sprig's keys in a fixed order, so that equal input gives equal output.
 func sortedKeys(dicts ...map[string]any) []string {
 	var out []string
 	for _, d := range dicts {
@@ -87,6 +88,7 @@ func sortedKeys(dicts ...map[string]any) []string {
 	return out
 }
 
+// sortedValues is sprig's values in the order of their keys.
 func sortedValues(dict map[string]any) []any {
 	out := make([]any, 0, len(dict))
 	for _, k := range sortedKeys(dict) {
@@ -95,6 +97,7 @@ func sortedValues(dict map[string]any) []any {
 	return out
 }
 
+// toYAML writes a value without the final newline, as in Helm, so that it can be indented.
 func toYAML(v any) (string, error) {
 	data, err := yaml.Marshal(v)
 	return strings.TrimSuffix(string(data), "\n"), err
@@ -136,6 +139,8 @@ func (r *renderer) fromYAML(text any) (any, error) {
 	return jsonValues(value)
 }
 
+// b64decMap decodes the values of a mapping, such as the data of a Secret. It drops values that are
+// not text.
 func b64decMap(m map[string]any) (map[string]any, error) {
 	out := make(map[string]any, len(m))
 	for _, key := range sortedKeys(m) {
@@ -153,6 +158,8 @@ func b64decMap(m map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
+// include executes a named template and returns its output, which the statement template cannot
+// pass to a function.
 func (r *renderer) include(name string, data any) (string, error) {
 	t := r.templates.Lookup(name)
 	if t == nil {
@@ -203,6 +210,7 @@ func (r *renderer) getFileGlob(pattern string) (map[string]string, error) {
 	return out, nil
 }
 
+// cel evaluates an expression in the context of the package.
 func (r *renderer) cel(text string) (bool, error) {
 	if r.in.Expressions == nil {
 		return false, errors.New("no expressions here")

@@ -26,12 +26,15 @@ func compileGlob(pattern string) (*regexp.Regexp, error) {
 	return compiled, nil
 }
 
+// globber translates a pattern to a regular expression. depth counts open braces.
 type globber struct {
 	rest  string
 	out   strings.Builder
 	depth int
 }
 
+// translate reads the pattern from left to right. Go's regular expressions match in linear time,
+// which a matcher with backtracking would not.
 func (g *globber) translate() error {
 	for g.rest != "" {
 		c := g.rest[0]
@@ -76,6 +79,7 @@ func (g *globber) translate() error {
 	return nil
 }
 
+// class translates a bracket expression. A negated one does not match a slash either.
 func (g *globber) class() error {
 	end := strings.IndexByte(g.rest, ']')
 	if end < 2 {

@@ -76,6 +76,8 @@ func (r *renderer) measure(v reflect.Value) error {
 	return err
 }
 
+// step counts a call or an iteration, and ends the rendering with its context. Templates have no
+// other place to stop them.
 func (r *renderer) step() error {
 	r.steps++
 	if r.steps > limits.TemplateSteps {
@@ -88,6 +90,7 @@ func (r *renderer) step() error {
 	return nil
 }
 
+// interrupted returns why the context ended: the limit on time, or the caller's cause.
 func (r *renderer) interrupted() error {
 	err := context.Cause(r.ctx)
 	if errors.Is(err, errRenderTime) {
@@ -99,6 +102,7 @@ func (r *renderer) interrupted() error {
 	return err
 }
 
+// enter is called at the start of each template, to bound recursion.
 func (r *renderer) enter() (string, error) {
 	if r.depth++; r.depth > limits.TemplateDepth {
 		return "", limitf("templates nest deeper than %d levels", limits.TemplateDepth)
@@ -106,13 +110,17 @@ func (r *renderer) enter() (string, error) {
 	return "", r.step()
 }
 
+// leave is called at the end of each template. An error ends the whole rendering, so a missed call
+// does not matter.
 func (r *renderer) leave() string {
 	r.depth--
 	return ""
 }
 
+// tick is called at the start of each iteration.
 func (r *renderer) tick() (string, error) { return "", r.step() }
 
+// out measures a value before it is printed. The size of a text is its length.
 func (r *renderer) out(v any) (any, error) {
 	if text, ok := v.(string); ok {
 		r.work += int64(len(text))
@@ -175,6 +183,7 @@ func init() {
 	}
 }
 
+// product bounds a result that has count parts of a length.
 func product(count, length int64) error {
 	if count > 0 && length > 0 && count > limits.TemplateValueBytes/length {
 		return limitf("a value has more than %d bytes", limits.TemplateValueBytes)
@@ -182,14 +191,17 @@ func product(count, length int64) error {
 	return nil
 }
 
+// indent bounds indent and nindent, which repeat the white space for each line.
 func indent(a []reflect.Value) error {
 	return product(1+int64(strings.Count(a[1].String(), "\n")), a[0].Int())
 }
 
+// wrapping bounds wrap: there is at most one separator for each width.
 func wrapping(width int64, separator, length int) error {
 	return product(int64(length)/max(1, width)+1, int64(separator))
 }
 
+// listLen returns the length of a list; other values count as one element.
 func listLen(v reflect.Value) int {
 	for v.Kind() == reflect.Interface {
 		v = v.Elem()
@@ -200,6 +212,7 @@ func listLen(v reflect.Value) int {
 	return 1
 }
 
+// items bounds the number of elements.
 func items(n int64) error {
 	if n > limits.TemplateItems || n < -limits.TemplateItems {
 		return limitf("a list of %d elements; the limit is %d", n, limits.TemplateItems)
@@ -207,10 +220,12 @@ func items(n int64) error {
 	return nil
 }
 
+// parts bounds functions that split a text.
 func parts(text, separator reflect.Value) error {
 	return items(int64(strings.Count(text.String(), separator.String())))
 }
 
+// steps bounds sequences, before their numbers are computed.
 func steps(start, stop, step int64) error {
 	// Beyond this, the counter would overflow and never reach the end.
 	const far = 1 << 60
@@ -257,6 +272,8 @@ func indented(args []reflect.Value) error {
 	return product(1, int64(m.indent))
 }
 
+// parsed bounds functions that parse JSON, whose values take several times as much memory as the
+// text.
 func parsed(args []reflect.Value) error {
 	if n := args[0].Len(); n > limits.TemplateValueBytes/4 {
 		return limitf("a text of %d bytes to parse; the limit is %d", n, limits.TemplateValueBytes/4)
@@ -272,6 +289,7 @@ func bounded(err error) error {
 	return err
 }
 
+// short bounds the length of versions and ranges before they are parsed.
 func short(args []reflect.Value) error {
 	for _, arg := range args {
 		if n := arg.Len(); n > limits.TemplatePatternBytes {
@@ -325,6 +343,7 @@ func format(args []reflect.Value) error {
 	return noPointers(args[1:])
 }
 
+// padding returns the largest width or precision in a format.
 func padding(text string) int64 {
 	most := 0
 	for _, verb := range numbers.FindAllString(text, -1) {
@@ -350,6 +369,7 @@ func noPointers(args []reflect.Value) error {
 	return nil
 }
 
+// hasPointer reports whether a value contains an address at any depth.
 func hasPointer(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Interface:

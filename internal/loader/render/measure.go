@@ -16,6 +16,7 @@ func (e *limitError) Error() string { return e.text }
 
 func limitf(format string, args ...any) error { return &limitError{fmt.Sprintf(format, args...)} }
 
+// isLimit reports whether an error is a limit, after which the rendering does not continue.
 func isLimit(err error) bool {
 	_, ok := errors.AsType[*limitError](err)
 	return ok
@@ -31,6 +32,7 @@ func measure(v reflect.Value) (int, error) {
 	return m.n, err
 }
 
+// meter is the size of one value so far.
 type meter struct {
 	n int
 	// scalars counts the texts, numbers and booleans in it, including keys.
@@ -40,6 +42,7 @@ type meter struct {
 	indent int
 }
 
+// scalar adds a text, number or boolean of n bytes.
 func (m *meter) scalar(text string, n, depth int) error {
 	m.scalars++
 	if m.lines {
@@ -48,6 +51,7 @@ func (m *meter) scalar(text string, n, depth int) error {
 	return m.spend(n)
 }
 
+// spend adds bytes up to the limit.
 func (m *meter) spend(n int) error {
 	if m.n += n; m.n > limits.TemplateValueBytes {
 		return limitf("a value has more than %d bytes", limits.TemplateValueBytes)
@@ -55,6 +59,8 @@ func (m *meter) spend(n int) error {
 	return nil
 }
 
+// add walks a value. A value can contain itself, because set can put a mapping into itself; the
+// depth ends the walk.
 func (m *meter) add(v reflect.Value, depth int) error {
 	if depth > limits.TemplateValueDepth {
 		return limitf("a value nests deeper than %d levels, or contains itself", limits.TemplateValueDepth)
@@ -84,6 +90,7 @@ func (m *meter) add(v reflect.Value, depth int) error {
 	}
 }
 
+// addMap adds keys and values.
 func (m *meter) addMap(v reflect.Value, depth int) error {
 	if plain, ok := plainMap(v); ok {
 		for key, value := range plain {
@@ -112,6 +119,7 @@ func (m *meter) addMap(v reflect.Value, depth int) error {
 	return nil
 }
 
+// addList adds the elements; bytes count as a number each.
 func (m *meter) addList(v reflect.Value, depth int) error {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		m.scalars += v.Len()
@@ -144,6 +152,7 @@ func (m *meter) addAny(v any, depth int) error {
 	}
 }
 
+// plainMap returns a mapping of JSON values, which needs no reflection.
 func plainMap(v reflect.Value) (map[string]any, bool) {
 	if !v.CanInterface() {
 		return nil, false

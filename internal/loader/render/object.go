@@ -72,6 +72,7 @@ func Object(ctx context.Context, text string, config map[string]any, env manifes
 	return data, nil
 }
 
+// objectError rewords a problem for a template that belongs to no package.
 func objectError(line int, details, remedy string) *ObjectError {
 	details = strings.ReplaceAll(details, "the templates of the package", "the template")
 	details = strings.ReplaceAll(details, objectTemplate, "the template")

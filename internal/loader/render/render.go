@@ -45,6 +45,7 @@ type Output struct {
 	Warnings violation.Violations
 }
 
+// renderer is one rendering: its input, its parsed templates, and the work that it has done so far.
 type renderer struct {
 	ctx       context.Context
 	in        Input
@@ -63,6 +64,7 @@ type renderer struct {
 	unset map[uintptr]map[string]any
 }
 
+// errRenderTime is the cause of the context after limits.RenderTime.
 var errRenderTime = errors.New("render time")
 
 // IsHelper reports whether a file only serves others: its name starts with an underscore.
@@ -147,6 +149,8 @@ func (r *renderer) excluded() map[string]bool {
 	return out
 }
 
+// parse parses all templates with the injected nodes. A file with an error does not hide errors of
+// the others.
 func (r *renderer) parse() {
 	var paths []string
 	for _, p := range r.in.Files.Paths() {
@@ -239,6 +243,7 @@ func (r *renderer) file(p string) ([]byte, error) {
 	return r.rendered[p], nil
 }
 
+// buffer collects output up to a limit, so that a template ends at the write that exceeds it.
 type buffer struct {
 	bytes.Buffer
 	limit int
@@ -253,10 +258,13 @@ func (b *buffer) Write(p []byte) (int, error) {
 }
 
 var (
+	// These match errors of text/template, which have no structure.
 	position   = regexp.MustCompile(`^template: ([^:]+):(\d+)(?::\d+)?: (?:executing "[^"]*" )?`)
 	missingKey = regexp.MustCompile(`at <([^>]*)>: map has no entry for key "([^"]*)"`)
 )
 
+// problem moves file and line from the text of an error to the violation, and adds a remedy for a
+// missing key.
 func (r *renderer) problem(p string, err error) violation.Violation {
 	v := violation.Violation{Reason: violation.ReasonTemplate, Path: p, Details: err.Error()}
 	var own *limitError
@@ -280,6 +288,8 @@ func (r *renderer) problem(p string, err error) violation.Violation {
 	return v
 }
 
+// missing returns the remedy for a key that the context lacks; a key of the configuration gets a
+// suggestion.
 func (r *renderer) missing(expression, key string) string {
 	const guard = "Guard it with hasKey, dig or default."
 	if r.alone {

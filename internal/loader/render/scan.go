@@ -17,6 +17,8 @@ type scanner struct {
 	depth int
 }
 
+// scan returns the bytes of code in a template. It errs on the side of counting too much, because
+// the parser decides afterwards.
 func scan(text string) (code int, err error) {
 	s := &scanner{text: text}
 	for {
@@ -92,14 +94,17 @@ func (s *scanner) action() bool {
 	return false
 }
 
+// skipSpace skips white space within an action.
 func (s *scanner) skipSpace() {
 	for s.pos < len(s.text) && isSpace(s.text[s.pos]) {
 		s.pos++
 	}
 }
 
+// isSpace reports whether the lexer of text/template skips a byte.
 func isSpace(c byte) bool { return strings.IndexByte(" \t\r\n", c) >= 0 }
 
+// word reads a word of lower-case letters, which all keywords are.
 func (s *scanner) word() string {
 	s.skipSpace()
 	start := s.pos
@@ -125,6 +130,7 @@ func (s *scanner) block() {
 	}
 }
 
+// level returns the depth of recursion at the present place.
 func (s *scanner) level() int {
 	n := 0
 	for _, l := range s.open {

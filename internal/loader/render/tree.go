@@ -14,6 +14,7 @@ const (
 	funcOut   = "lockstepOut"
 )
 
+// builtins are the functions of text/template, which its parser has to know.
 var builtins = map[string]any{}
 
 func init() {
@@ -22,11 +23,14 @@ func init() {
 	}
 }
 
+// injected are the nodes that are added to each template. All templates share them, since executing
+// does not change nodes.
 type injected struct {
 	enter, leave, tick parse.Node
 	out                *parse.CommandNode
 }
 
+// newInjected parses the nodes from text, because the package parse has no constructors for them.
 func newInjected() (*injected, error) {
 	tree := parse.New("limits")
 	tree.Mode = parse.SkipFuncCheck
@@ -47,6 +51,7 @@ func (i *injected) inject(tree *parse.Tree) {
 	tree.Root.Nodes = append(append([]parse.Node{i.enter}, tree.Root.Nodes...), i.leave)
 }
 
+// list adds nodes to a list and everything below it. Actions that declare a variable print nothing.
 func (i *injected) list(l *parse.ListNode) {
 	if l == nil {
 		return

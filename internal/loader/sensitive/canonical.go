@@ -15,6 +15,7 @@ type canonical struct {
 	from []int
 }
 
+// fold returns the canonical form of a text.
 func fold(text string) string {
 	c := &canonical{}
 	c.text.Grow(len(text))
@@ -65,6 +66,7 @@ func (c *canonical) add(text string) {
 	}
 }
 
+// putByte adds a byte that comes from an index.
 func (c *canonical) putByte(letter byte, at int) {
 	c.text.WriteByte(letter)
 	if c.from != nil {
@@ -72,6 +74,7 @@ func (c *canonical) putByte(letter byte, at int) {
 	}
 }
 
+// put adds a character that comes from an index, with the index for each of its bytes.
 func (c *canonical) put(text string, at int) {
 	c.text.WriteString(text)
 	if c.from == nil {
@@ -82,6 +85,7 @@ func (c *canonical) put(text string, at int) {
 	}
 }
 
+// blanks and backslashes return the length of the run at the start of a text.
 func blanks(text string) int { return len(text) - len(strings.TrimLeft(text, " \t")) }
 
 func backslashes(text string) int { return len(text) - len(strings.TrimLeft(text, `\`)) }

@@ -13,6 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+// spellings returns the readable forms of a value: as it is, trimmed, and escaped for YAML, HTML
+// and JSON.
 func spellings(value string) []string {
 	out := []string{value, strings.TrimSpace(value)}
 	quoted := strconv.Quote(value)
@@ -47,6 +49,7 @@ func encodings(value string) []string {
 	return out
 }
 
+// base64s returns the value in base64 at the three possible alignments, in both alphabets.
 func base64s(value string) []string {
 	var out []string
 	for offset := range 3 {
@@ -55,6 +58,7 @@ func base64s(value string) []string {
 	return long(out...)
 }
 
+// folded returns the canonical form of each text.
 func folded(texts ...string) []string {
 	out := make([]string, len(texts))
 	for i, text := range texts {

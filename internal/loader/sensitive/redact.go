@@ -15,6 +15,7 @@ const Mark = "[redacted]"
 // messageBytes is the maximum length of a message. The rest is cut off.
 const messageBytes = 16 << 10
 
+// pieces is an index of all parts of the values. It is built only if a message has to be redacted.
 type pieces struct{ index *suffixarray.Index }
 
 // cut indexes the readable forms, and base64. The separator byte does not occur in any text.
@@ -96,6 +97,7 @@ func (v *Values) RedactWords(text string) string {
 	return text
 }
 
+// replaceWord replaces a value between characters that are neither letters nor digits.
 func replaceWord(text, word string) string {
 	var b strings.Builder
 	for {
@@ -117,4 +119,5 @@ func replaceWord(text, word string) string {
 	}
 }
 
+// isWord reports whether a character continues a word.
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }

@@ -71,6 +71,7 @@ func New(values []string) (*Values, error) {
 // Empty reports whether there are no values.
 func (v *Values) Empty() bool { return v == nil || len(v.whole) == 0 }
 
+// window returns the first eight bytes of a form, which is at least as long.
 func window(text string) uint64 { return binary.LittleEndian.Uint64([]byte(text[:8])) }
 
 // hash has 16 bits.
@@ -88,6 +89,7 @@ func (v *Values) In(text string) (bool, error) {
 	return found, err
 }
 
+// scan looks up each window of eight bytes. The filter answers most of them without the map.
 func (v *Values) scan(text string) (bool, error) {
 	work := int64(0)
 	defer func() { v.work.Add(work) }()

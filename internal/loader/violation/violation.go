@@ -94,6 +94,7 @@ func clean(s string) string {
 	}, s)
 }
 
+// compare sorts by position first, so that an author can correct a file from top to bottom.
 func (v Violation) compare(o Violation) int {
 	return cmp.Or(
 		cmp.Compare(v.Component, o.Component), cmp.Compare(v.Path, o.Path),
