@@ -5,4 +5,8 @@
 //	versions    which of several versions is chosen, and why
 //	offers      which versions a namespace can choose from
 //	lockfile    which digests and dependencies a lock pins
+//
+// The controller of repositories fetches sources and publishes merged offers as AvailablePackages;
+// the controller of packages gathers them and selects a version. The command line builds repository
+// files and locks with the same packages. Only fetch connects to servers itself.
 package catalog

@@ -61,12 +61,16 @@ func (f *Fetcher) client(field string, server *url.URL, c credentials, namespace
 	return own, nil
 }
 
+// close ends the idle connections of the fetch. Each fetch makes a client of its own.
 func (c *client) close() { c.transport.CloseIdleConnections() }
 
+// roundTripper is a function as http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
+// roundTrip sends a single request, which can be a redirect. It adds the credentials only for the
+// server of the source itself.
 func (c *client) roundTrip(r *http.Request) (*http.Response, error) {
 	if err := c.checkURL(r.URL); err != nil {
 		return nil, err
@@ -78,6 +82,7 @@ func (c *client) roundTrip(r *http.Request) (*http.Response, error) {
 		r.Header.Set("User-Agent", c.opts.UserAgent)
 	}
 
+	// Go's client sends the former URL, whose query can have credentials.
 	r.Header.Del("Referer")
 	if c.authorization != "" && r.URL.Scheme == c.server.Scheme && r.URL.Host == c.server.Host {
 		r.Header.Set("Authorization", c.authorization)
@@ -104,6 +109,7 @@ func (c *client) checkURL(u *url.URL) error {
 	return nil
 }
 
+// checkRedirect bounds redirects. Each target is checked by roundTrip and by the dialer.
 func (c *client) checkRedirect(_ *http.Request, via []*http.Request) error {
 	if len(via) > limits.Redirects {
 		return permanent("Name the address that it leads to.", "%s redirects more than %d times", c.server.Host, limits.Redirects)
@@ -136,6 +142,7 @@ func checkAddress(policy outbound.Policy, host string, ip outbound.Address, name
 	return permanent(remedy, "%s, which sources may not be fetched from", refused.At(host, ip))
 }
 
+// bodyLimitKey is the key of withBodyLimit.
 type bodyLimitKey struct{}
 
 // withBodyLimit limits the size of answers to requests with this context.
@@ -143,6 +150,7 @@ func withBodyLimit(ctx context.Context, n int64) context.Context {
 	return context.WithValue(ctx, bodyLimitKey{}, n)
 }
 
+// bounds returns the limits of a body, which ends as well if it arrives too slowly.
 func (c *client) bounds(ctx context.Context, host string) outbound.Bounds {
 	limit, ok := ctx.Value(bodyLimitKey{}).(int64)
 	if !ok {
@@ -154,6 +162,7 @@ func (c *client) bounds(ctx context.Context, host string) outbound.Bounds {
 	}
 }
 
+// errFetchTime is the cause of the context after limits.FetchTime.
 var errFetchTime = errors.New("fetch timeout")
 
 // classify turns a connection error into an error of this package, except the caller's

@@ -14,6 +14,8 @@ type credentials struct {
 	data        map[string][]byte
 }
 
+// credentials returns the data of a Secret, or an error if it does not exist. They are empty
+// without a reference.
 func (s Source) credentials(field string, ref *corev1alpha1.LocalSecretReference) (credentials, error) {
 	if ref == nil {
 		return credentials{}, nil
@@ -58,6 +60,7 @@ func (c credentials) hide(text string) string {
 func (c credentials) values() []string {
 	var values []string
 	for _, key := range []string{"password", "token"} {
+		// Replacing shorter texts would garble messages without hiding much.
 		if v := c.text(key); len(v) >= 4 {
 			values = append(values, v)
 		}

@@ -35,6 +35,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Reason is the reason of the condition that reports the error.
 func (e *Error) Reason() string { return corev1alpha1.ReasonFetchFailed }
 
+// permanent returns an error that lasts until the source changes.
 func permanent(remedy, format string, args ...any) *Error {
 	return &Error{Details: fmt.Sprintf(format, args...), Remedy: remedy, Permanent: true}
 }

@@ -188,6 +188,7 @@ func (f *Fetcher) recovered(ctx context.Context, s Source, known string) (r *Res
 	return f.fetch(ctx, s, known)
 }
 
+// fetch calls the function for the kind of source.
 func (f *Fetcher) fetch(ctx context.Context, s Source, known string) (*Result, error) {
 	switch spec := s.Spec; {
 	case spec.Inline != nil:

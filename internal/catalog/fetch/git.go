@@ -41,6 +41,8 @@ func (f *Fetcher) git(ctx context.Context, s Source, known string) (*Result, err
 	return r, nil
 }
 
+// gitFrom downloads the pack to disk first, and reads it into memory within the limit on concurrent
+// reads.
 func (f *Fetcher) gitFrom(ctx context.Context, u *url.URL, s Source, secret credentials, folder, known string) (*Result, error) {
 	spec := s.Spec.Git
 	server, err := f.gitServer(ctx, u, secret, s.Namespace)
@@ -110,6 +112,7 @@ type gitServer interface {
 	close()
 }
 
+// gitServer connects by ssh, or returns a server that connects with its first request.
 func (f *Fetcher) gitServer(ctx context.Context, u *url.URL, secret credentials, namespace string) (gitServer, error) {
 	if u.Scheme == "ssh" {
 		return f.dialSSH(ctx, u, secret, namespace)
@@ -169,6 +172,7 @@ func (g *gitSession) resolve(ctx context.Context, spec *corev1alpha1.RepositoryG
 		wanted = []string{"refs/heads/" + branch}
 	case strings.HasPrefix(spec.Ref, "refs/"):
 		wanted = []string{spec.Ref}
+	// If a branch and a tag have the same name, the branch wins.
 	case spec.Ref != "":
 		wanted = []string{"refs/heads/" + spec.Ref, "refs/tags/" + spec.Ref}
 	}
@@ -191,6 +195,7 @@ func (g *gitSession) resolve(ctx context.Context, spec *corev1alpha1.RepositoryG
 	return "", "", permanent("Check git.ref.", "there is no branch or tag %q", spec.Ref)
 }
 
+// selectTag returns the highest tag that a selection admits.
 func (g *gitSession) selectTag(ctx context.Context, selection corev1alpha1.VersionSelection) (name, commit string, err error) {
 	const tags = "refs/tags/"
 	refs, err := g.refs(ctx, []string{tags})
@@ -213,6 +218,7 @@ func (g *gitSession) selectTag(ctx context.Context, selection corev1alpha1.Versi
 	return tag, refs[tags+tag], nil
 }
 
+// shortRef returns the name of a branch or tag for a status.
 func shortRef(name string) string {
 	for _, prefix := range []string{"refs/heads/", "refs/tags/"} {
 		if short, ok := strings.CutPrefix(name, prefix); ok {
@@ -222,10 +228,14 @@ func shortRef(name string) string {
 	return name
 }
 
+// gitLimit is the error of a commit that is too large. Fetching a part of it would silently offer
+// less.
 func gitLimit(limit int64) *Error {
 	return permanent("Keep packages in a repository of their own, or serve an archive.", "the files of the commit have more than %d bytes, the limit", limit)
 }
 
+// gitDamaged is the error of an answer that violates the protocol. It is not permanent, because a
+// proxy can have cut the answer.
 func gitDamaged(format string, args ...any) *Error {
 	return &Error{Details: "the answer of the server cannot be read: " + fmt.Sprintf(format, args...)}
 }

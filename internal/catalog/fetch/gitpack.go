@@ -78,6 +78,8 @@ func readPack(ctx context.Context, r io.ReadSeeker, room, limit int64) (*gitObje
 	return o, nil
 }
 
+// readObject reads the next object of the pack. Its declared size is counted before memory is
+// allocated for it.
 func (o *gitObjects) readObject(scanner *packfile.Scanner) error {
 	h, err := scanner.NextObjectHeader()
 	if err != nil {
@@ -150,6 +152,7 @@ func (b *exactBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// count adds bytes in memory, up to the limit.
 func (o *gitObjects) count(n int64) error {
 	if o.bytes += max(n, 0); n < 0 || o.bytes > o.limit {
 		return o.exceeded
@@ -186,6 +189,7 @@ func (o *gitObjects) add(offset int64, object gitObject) error {
 	return nil
 }
 
+// patch adds the object that a delta makes of its base.
 func (o *gitObjects) patch(base gitObject, d delta) error {
 	object, err := o.apply(base, d)
 	if err != nil {
@@ -217,6 +221,7 @@ func (o *gitObjects) apply(base gitObject, d delta) (gitObject, error) {
 		return gitObject{}, gitDamaged("%v", err)
 	}
 
+	// The delta itself is garbage from here on.
 	o.bytes -= int64(len(d.data))
 	return gitObject{kind: base.kind, data: data}, nil
 }
@@ -228,6 +233,7 @@ const (
 	modeSubmodule = "160000"
 )
 
+// treeEntry is a file or folder in a tree, with the hash of its object.
 type treeEntry struct{ mode, name, hash string }
 
 // checkout reads the files below a folder of a commit. problems are the omitted ones.
@@ -245,6 +251,7 @@ func (o *gitObjects) checkout(ctx context.Context, commit, folder string) (files
 
 // treeOf returns the hash of the tree of a commit, or of the commit that a tag names.
 func (o *gitObjects) treeOf(hash string) (string, error) {
+	// A tag can name a tag. The bound ends a chain that a server makes longer than anyone needs.
 	for range 8 {
 		object, ok := o.objects[hash]
 		if !ok {
@@ -264,6 +271,7 @@ func (o *gitObjects) treeOf(hash string) (string, error) {
 	return "", gitDamaged("a tag names a tag, eight times")
 }
 
+// checkout walks the trees of one commit.
 type checkout struct {
 	*gitObjects
 	ctx     context.Context
@@ -274,6 +282,7 @@ type checkout struct {
 	problems []string
 }
 
+// walk reads a tree, and the trees below it that can contain wanted files.
 func (c *checkout) walk(hash, at string, depth int) error {
 	object, ok := c.objects[hash]
 	if !ok || object.kind != plumbing.TreeObject {
@@ -303,10 +312,12 @@ func (c *checkout) walk(hash, at string, depth int) error {
 	return nil
 }
 
+// treeLimit is the error of a commit with too many entries.
 func treeLimit() *Error {
 	return permanent("Keep packages in a repository of their own.", "the commit has more than %d files and folders", limits.RepositoryEntries)
 }
 
+// entry reads a file or folder, or names it as a problem if it cannot be read.
 func (c *checkout) entry(e treeEntry, p string, depth int) error {
 	switch e.mode {
 	case modeFolder:
@@ -332,6 +343,7 @@ func (c *checkout) entry(e treeEntry, p string, depth int) error {
 	return c.file(e, p)
 }
 
+// problem adds an omitted path, up to the number that is reported.
 func (c *checkout) problem(format, p string) {
 	if len(c.problems) < fetchProblems {
 		c.problems = append(c.problems, fmt.Sprintf(format, fmt.Sprintf("%.200q", p)))
@@ -342,6 +354,8 @@ func (c *checkout) problem(format, p string) {
 // (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
 var lfsPointer = []byte("version https://git-lfs.github.com/spec/")
 
+// file adds a file. A file beyond the limit is an error, because offering a repository without it
+// would withdraw versions.
 func (c *checkout) file(e treeEntry, p string) error {
 	object, ok := c.objects[e.hash]
 	if ok && bytes.HasPrefix(object.data, lfsPointer) {

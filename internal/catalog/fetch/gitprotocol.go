@@ -37,8 +37,10 @@ const (
 // packets reads packets, which have their length in four hex digits before their data.
 type packets struct{ r *bufio.Reader }
 
+// newPackets returns a reader with a buffer of the largest packet.
 func newPackets(r io.Reader) *packets { return &packets{bufio.NewReaderSize(r, 64<<10)} }
 
+// next reads one packet. An error packet of the server becomes its error.
 func (p *packets) next() (data []byte, kind int, err error) {
 	var head [4]byte
 	if _, err := io.ReadFull(p.r, head[:]); err != nil {
@@ -75,6 +77,7 @@ func remoteError(message []byte) *Error {
 	return permanent("Check the URL, git.ref and the credentials.", "the server reports: %s", outbound.Redact(strings.TrimSpace(string(message))))
 }
 
+// packet returns a packet of text to send.
 func packet(format string, args ...any) string {
 	text := fmt.Sprintf(format, args...) + "\n"
 	return fmt.Sprintf("%04x%s", len(text)+4, text)
@@ -120,6 +123,7 @@ func beginGit(ctx context.Context, server gitServer) (*gitSession, error) {
 	return g, nil
 }
 
+// capability keeps a capability with its value, which can be empty.
 func (g *gitSession) capability(text string) {
 	name, value, _ := strings.Cut(text, "=")
 	g.capabilities[name] = value
@@ -220,6 +224,8 @@ func (g *gitSession) fetch(ctx context.Context, commit string, pack io.Writer) e
 	return copyPack(pack, &sideband{packets: p})
 }
 
+// fetchV2 requests one commit without history. If the server can filter, files beyond the limit are
+// not sent.
 func (g *gitSession) fetchV2(commit string) string {
 	m := packet("command=fetch") + "0001" + packet("no-progress") + packet("ofs-delta") + packet("want %s", commit) + packet("deepen 1")
 	if slices.Contains(strings.Fields(g.capabilities["fetch"]), "filter") {
@@ -228,6 +234,8 @@ func (g *gitSession) fetchV2(commit string) string {
 	return m + packet("done") + "0000"
 }
 
+// fetchV0 requests one commit with the capabilities that the server has. A server without shallow
+// sends its whole history, up to the limit.
 func (g *gitSession) fetchV0(commit string) string {
 	want := "want " + commit
 	for _, c := range []string{"ofs-delta", "side-band-64k", "no-progress"} {
@@ -300,6 +308,7 @@ func (s *sideband) Read(b []byte) (int, error) {
 	return n, nil
 }
 
+// unexpected turns the end of the stream into an error, because the pack is not complete.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -307,6 +316,7 @@ func unexpected(err error) error {
 	return err
 }
 
+// copyPack copies the pack up to the limit. Its checksum is verified when it is read.
 func copyPack(w io.Writer, r io.Reader) error {
 	n, err := io.Copy(w, io.LimitReader(r, limits.GitBytes+1))
 	if err == nil && n > limits.GitBytes {

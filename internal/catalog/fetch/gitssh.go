@@ -32,6 +32,8 @@ type gitSSH struct {
 	release func() bool
 }
 
+// dialSSH connects and starts git-upload-pack. The address is checked like the addresses of web
+// servers.
 func (f *Fetcher) dialSSH(ctx context.Context, u *url.URL, secret credentials, namespace string) (gitServer, error) {
 	address := u.Host
 	if u.Port() == "" {
@@ -68,6 +70,7 @@ func (f *Fetcher) dialSSH(ctx context.Context, u *url.URL, secret credentials, n
 	return g, nil
 }
 
+// start runs the command. The path is quoted, because the server passes the command to a shell.
 func (g *gitSSH) start(path string) (err error) {
 	if g.session, err = g.conn.NewSession(); err != nil {
 		return err
@@ -112,6 +115,7 @@ func (g *gitSSH) answer(ctx context.Context) io.ReadCloser {
 	})
 }
 
+// sshAnswer is the output of the session up to the end of one answer.
 type sshAnswer struct {
 	*gitSSH
 	stop func() bool
@@ -149,6 +153,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// text returns the kept bytes.
 func (h *head) text() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -166,6 +171,7 @@ func (f *Fetcher) sshConfig(ctx context.Context, namespace string, u *url.URL, a
 			"git.secretRef: the Secret %q has no known_hosts, so that %s cannot be verified", secret.name, u.Hostname())
 	}
 
+	// The key's author decides how long its derivation takes, so it is refused beforehand.
 	if keyRounds(key) > limits.SSHKeyRounds {
 		return nil, permanent("Encrypt it again, by ssh-keygen -p -a 16.",
 			"git.secretRef: the ssh-privatekey of the Secret %q is encrypted with more than %d rounds, the limit", secret.name, limits.SSHKeyRounds)
@@ -226,6 +232,7 @@ func keyRounds(text []byte) uint32 {
 	return options.Rounds
 }
 
+// privateKey parses a key. The passphrase is used only if the key needs one.
 func privateKey(text []byte, passphrase string) (ssh.Signer, error) {
 	signer, err := ssh.ParsePrivateKey(text)
 	var missing *ssh.PassphraseMissingError

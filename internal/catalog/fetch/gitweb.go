@@ -15,6 +15,7 @@ type gitWeb struct {
 	base *url.URL
 }
 
+// gitService is the command, and the name of the service over http.
 const gitService = "git-upload-pack"
 
 func (g *gitWeb) advertise(ctx context.Context) (io.ReadCloser, error) {
@@ -53,6 +54,7 @@ func (g *gitWeb) request(ctx context.Context, message []byte) (io.ReadCloser, er
 	return resp.Body, nil
 }
 
+// send sends a request and returns an answer with the status 200.
 func (g *gitWeb) send(ctx context.Context, method string, u *url.URL, message []byte) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(message))
 	if err != nil {

@@ -95,6 +95,7 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 // verified it.
 const verifiedMark = " verified by "
 
+// digestOfValidator returns the digest in a validator of an image.
 func digestOfValidator(validator string) string {
 	digest, _, _ := strings.Cut(validator, verifiedMark)
 	return digest
@@ -133,6 +134,7 @@ func verify(ctx context.Context, puller *registry.Puller, s *Source, ref, digest
 	return outcome, validator, nil
 }
 
+// imageFiles selects documents below a folder, and the lock of a bundle.
 func (f *Fetcher) imageFiles(folder string) *archive.Selection {
 	return &archive.Selection{
 		Keep:    func(p string) bool { return p == loader.ImagesLock || keeps(p, folder) },

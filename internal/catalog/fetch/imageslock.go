@@ -61,6 +61,8 @@ func Relocate(ctx context.Context, puller *registry.Puller, pulled, repository, 
 // lockedImage matches a line of the list.
 var lockedImage = regexp.MustCompile(`(?m)^[ \t]*(?:-[ \t]+)?image:[ \t]*["']?[0-9A-Za-z][0-9A-Za-z._:/-]*@(sha256:[0-9a-f]{64})\b`)
 
+// lockedDigests returns the digests of all images in a lock, including images without kbld's
+// annotation.
 func lockedDigests(lock []byte) map[string]bool {
 	digests := map[string]bool{}
 	for _, m := range lockedImage.FindAllSubmatch(lock, -1) {

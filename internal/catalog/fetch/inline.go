@@ -82,6 +82,7 @@ func (c *collection) addFrom(s Source, from corev1alpha1.RepositoryFilesSource, 
 	return nil
 }
 
+// missing is the error of a reference to an object that does not exist.
 func missing(kind, name, field string) *Error {
 	return permanent("Create it in the namespace of the repository, for a ClusterPackageRepository in the manager's.", "%s: there is no %s %q", field, kind, name)
 }

@@ -20,6 +20,8 @@ type temporary struct {
 // reservedBytes are reserved on disk at a time, because servers do not always announce the size.
 const reservedBytes = 4 << 20
 
+// temporaryFile creates a file without a name, which the system frees even if the process is
+// killed.
 func (f *Fetcher) temporaryFile(namespace string) (*temporary, error) {
 	file, err := os.CreateTemp("", "fetch-")
 	if err != nil {

@@ -96,6 +96,8 @@ func parseURL(field, text string) (*url.URL, error) {
 	return u, nil
 }
 
+// parseWebValidator returns an empty validator for text of another form, so that the file is
+// downloaded.
 func parseWebValidator(text string) (v webValidator) {
 	if json.Unmarshal([]byte(text), &v) != nil {
 		return webValidator{}
@@ -116,12 +118,14 @@ type download struct {
 	file *temporary
 }
 
+// close frees the download, if there is one.
 func (d *download) close() {
 	if d.file != nil {
 		_ = d.file.Close()
 	}
 }
 
+// get sends a conditional request, and saves the body if the file has changed.
 func (d *download) get(ctx context.Context) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url.String(), nil)
 	if err != nil {
@@ -214,6 +218,8 @@ func (f *Fetcher) unpack(ctx context.Context, s *Source, file io.ReaderAt, name,
 	return files, err
 }
 
+// unpackWithin reads a download with a limit on memory; zero means the maximum. The content decides
+// whether it is an archive, and not its name.
 func (f *Fetcher) unpackWithin(ctx context.Context, namespace string, file io.ReaderAt, name, folder string, room int64) (map[string][]byte, error) {
 	release, err := f.unpacks.Acquire(ctx, namespace, 1)
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
+// dependencies returns the locked images of all dependencies on images, in the order of the
+// manifest. It reports all failures together.
 func (u *unit) dependencies(ctx context.Context, spec *manifestsv1alpha1.PackageManifestSpec) ([]manifestsv1alpha1.PackageManifestLockDependency, error) {
 	var wanted []manifestsv1alpha1.PackageManifestDependencyImage
 	for _, d := range spec.Dependencies {
@@ -48,6 +50,8 @@ func (u *unit) dependencies(ctx context.Context, spec *manifestsv1alpha1.Package
 	return out, errors.Join(failed...)
 }
 
+// repositories reads the repositories of a manifest. Their names have to differ, because
+// dependencies select by them.
 func (u *unit) repositories(ctx context.Context, sources []manifestsv1alpha1.PackageManifestRepository) ([]*repository.Index, error) {
 	var out []*repository.Index
 	for _, source := range sources {
@@ -63,6 +67,7 @@ func (u *unit) repositories(ctx context.Context, sources []manifestsv1alpha1.Pac
 	return out, nil
 }
 
+// candidate is one version of a package that a repository offers.
 type candidate struct {
 	version *semver.Version
 	entry   repository.Entry

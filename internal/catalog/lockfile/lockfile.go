@@ -62,6 +62,8 @@ type unit struct {
 	digests map[string]string
 }
 
+// compute returns the lock of one part; nil if it needs none. A lock that is not needed any more is
+// emptied and not deleted.
 func (u *unit) compute(ctx context.Context) (*File, error) {
 	spec, old, err := u.read()
 	if err != nil {
@@ -132,13 +134,16 @@ func (u *unit) read() (*manifestsv1alpha1.PackageManifestSpec, *manifestsv1alpha
 	return &result.Manifest.Spec, &locked.Lock.Spec, nil
 }
 
+// Both extensions are read, and an existing file keeps its own.
 const (
 	lockName    = "manifest.lock.yaml"
 	lockNameYML = "manifest.lock.yml"
 )
 
+// isLock reports whether a path is a lock's.
 func isLock(p string) bool { return p == lockName || p == lockNameYML }
 
+// lockPath returns the path of the lock to write.
 func lockPath(files loader.Files) string {
 	if _, ok := files[lockNameYML]; ok {
 		return lockNameYML
@@ -146,6 +151,7 @@ func lockPath(files loader.Files) string {
 	return lockName
 }
 
+// images resolves each reference once for all parts, so that all parts pin the same digest.
 func (u *unit) images(ctx context.Context, images []manifestsv1alpha1.PackageManifestImage) ([]manifestsv1alpha1.PackageManifestLockImage, error) {
 	var out []manifestsv1alpha1.PackageManifestLockImage
 	var failed []error

@@ -32,6 +32,7 @@ func covers(inner, outer []manifestsv1alpha1.PackageManifestConstraint) bool {
 	})
 }
 
+// onPlatform reports whether constraints permit a cluster that is, or is not, OpenShift.
 func onPlatform(constraints []manifestsv1alpha1.PackageManifestConstraint, openShift bool) bool {
 	for _, c := range constraints {
 		if len(c.Platform) > 0 && !openShift && !slices.Contains(c.Platform, manifestsv1alpha1.PlatformKubernetes) {
@@ -41,6 +42,7 @@ func onPlatform(constraints []manifestsv1alpha1.PackageManifestConstraint, openS
 	return true
 }
 
+// ranges returns the ranges of versions for one platform.
 func ranges(constraints []manifestsv1alpha1.PackageManifestConstraint, platform manifestsv1alpha1.PlatformName) []string {
 	var out []string
 	for _, c := range constraints {
@@ -83,6 +85,7 @@ func parsed(texts []string) (within func(*semver.Version) bool, ok bool) {
 	}, true
 }
 
+// versionInRange matches a version in the text of a range, with or without minor and patch.
 var versionInRange = regexp.MustCompile(`\d+(\.\d+){0,2}`)
 
 // neighbours returns the versions that ranges name, and the next lower and higher ones in each of

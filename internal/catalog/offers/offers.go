@@ -52,6 +52,8 @@ func Each(name string, local, cluster []corev1alpha1.AvailablePackageSpec, visib
 					if seen[version.Version] || hidden {
 						continue
 					}
+					// A version belongs to the first repository that offers it: the namespace's own
+					// before cluster repositories.
 					seen[version.Version] = true
 					if !yield(Offered{Version: *version, Scope: from.scope}) {
 						return

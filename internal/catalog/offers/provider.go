@@ -128,6 +128,7 @@ func (p Provider) Describe(message string) string {
 	return text
 }
 
+// are lists names with the verb for their number.
 func are(names []string, more int) string {
 	if len(names) == 1 {
 		return names[0] + " is"

@@ -37,6 +37,7 @@ func (r *reader) carvelMetadata() {
 	r.describe(doc.Metadata.Name, &d)
 }
 
+// qualified requires three segments, as kapp-controller does for names of packages.
 func (r *reader) qualified(field, name string) bool {
 	if strings.Count(name, ".") < 2 {
 		r.fail(field, "Write it as shop.example.com.", "%q has fewer than three segments", name)
@@ -101,6 +102,7 @@ func (r *reader) carvelName(doc *carvelPackage) *semver.Version {
 	return order
 }
 
+// kubernetesVersions converts a constraint on the version of Kubernetes.
 func (r *reader) kubernetesVersions(v *corev1alpha1.AvailableVersion, c *versionSelection) {
 	if c == nil {
 		return

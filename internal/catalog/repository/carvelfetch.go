@@ -101,6 +101,7 @@ func without(step map[string]any, key string) map[string]any {
 	return out
 }
 
+// isEmpty reports whether a value means the same as a missing one.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:

@@ -24,11 +24,13 @@ type packageMetadata struct {
 	} `json:"spec"`
 }
 
+// carvelPackage is one version of a package.
 type carvelPackage struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     carvelSpec        `json:"spec"`
 }
 
+// carvelSpec lacks fields that only kapp-controller uses, such as the schedule of its reconciles.
 type carvelSpec struct {
 	RefName                         string   `json:"refName"`
 	Version                         string   `json:"version"`
@@ -52,12 +54,14 @@ type carvelSpec struct {
 	} `json:"template"`
 }
 
+// includedSoftware is a program in the package, for the release notes.
 type includedSoftware struct {
 	DisplayName string `json:"displayName"`
 	Version     string `json:"version"`
 	Description string `json:"description"`
 }
 
+// versionSelection is a range of versions of Kubernetes or kapp-controller.
 type versionSelection struct {
 	Constraints string `json:"constraints"`
 }

@@ -26,6 +26,7 @@ type offered struct {
 	displayOf *semver.Version
 }
 
+// offeredVersion is one version with the place of its document, for messages.
 type offeredVersion struct {
 	version corev1alpha1.AvailableVersion
 	order   *semver.Version
@@ -35,6 +36,7 @@ type offeredVersion struct {
 	contradicted bool
 }
 
+// description is the PackageMetadata of a package.
 type description struct {
 	display      *corev1alpha1.PackageDisplay
 	digest       digest
@@ -42,6 +44,7 @@ type description struct {
 	contradicted bool
 }
 
+// pkg returns the offers of a package so far.
 func (r *reader) pkg(name string) *offered {
 	p := r.packages[name]
 	if p == nil {
@@ -54,6 +57,7 @@ func (r *reader) pkg(name string) *offered {
 // place returns the position of the document, for messages about another one.
 func (r *reader) place() string { return fmt.Sprintf("%s idx %d", r.doc.Path, r.doc.Index-1) }
 
+// reservedName matches the names that ObjectName gives to further parts.
 var reservedName = regexp.MustCompile(`\.part-[0-9]+$`)
 
 // name checks a package name of a catalogue.

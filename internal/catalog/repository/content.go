@@ -72,6 +72,7 @@ func ReadWith(files map[string][]byte, o Options) (*Content, error) {
 	return r.content()
 }
 
+// tooLarge bounds the input as a whole, before any file is parsed.
 func tooLarge(files map[string][]byte) error {
 	size := 0
 	for _, data := range files {
@@ -86,6 +87,7 @@ func tooLarge(files map[string][]byte) error {
 	return nil
 }
 
+// isRead reports whether a file can have documents. Hidden files and folders are skipped.
 func isRead(name string) bool {
 	switch path.Ext(name) {
 	case ".yaml", ".yml", ".json":
@@ -111,6 +113,7 @@ type reader struct {
 	whole error
 }
 
+// file reads the documents of one file, and keeps its problems in their order.
 func (r *reader) file(name string, data []byte) {
 	r.problems = nil
 	if len(name) > limits.PathBytes {
@@ -140,6 +143,7 @@ func positionOf(v violation.Violation) violation.Violation {
 	}
 }
 
+// keep adds problems up to the limit and counts the others.
 func (r *reader) keep(problems ...violation.Violation) {
 	room := min(len(problems), limits.RepositoryProblems-len(r.found))
 	r.found = append(r.found, problems[:room]...)
@@ -154,6 +158,8 @@ func printable(name string) string {
 	return name
 }
 
+// document reads a document by its kind. A document of another kind is a problem and not an error,
+// because folders can contain more than packages.
 func (r *reader) document(d *document.Document) {
 	if r.whole != nil {
 		return

@@ -84,6 +84,7 @@ func (r *reporter) catalogued(d *manifestsv1alpha1.RepositoryEntryData) {
 	}
 }
 
+// versions parses the versions of an entry.
 func (r *reporter) versions(texts []string) []*semver.Version {
 	switch {
 	case len(texts) == 0:
@@ -106,6 +107,7 @@ func (r *reporter) versions(texts []string) []*semver.Version {
 	return out
 }
 
+// constraints checks the constraints of an entry by the rules for manifests.
 func (r *reporter) constraints(constraints []manifestsv1alpha1.PackageManifestConstraint) {
 	if n := len(constraints); n > limits.Expressions {
 		r.fail("data.constraints", "", "%d constraints; the limit is %d", n, limits.Expressions)
@@ -128,6 +130,7 @@ func (r *reporter) constraints(constraints []manifestsv1alpha1.PackageManifestCo
 	}
 }
 
+// platform reports an unknown platform, which no cluster would ever meet.
 func (r *reporter) platform(constraint int, name manifestsv1alpha1.PlatformName, known []string) {
 	if !slices.Contains(known, string(name)) {
 		r.fail(document.Index("data.constraints", constraint), "Supported: "+strings.Join(known, ", ")+".", "%q is not a platform", name)

@@ -57,6 +57,7 @@ func EntryOf(m *manifestsv1alpha1.PackageManifest, image, digest string, files l
 	return e, nil
 }
 
+// displayOf returns the description of a package for catalogues; nil if it has none.
 func displayOf(m *manifestsv1alpha1.PackageManifest, files loader.Files) *corev1alpha1.PackageDisplay {
 	out := &corev1alpha1.PackageDisplay{Provider: m.Spec.Provider, LongDescription: loader.Description(m, files)}
 	if d := m.Spec.Display; d != nil {
@@ -91,6 +92,7 @@ func svg(icon []byte) []byte {
 		size.Width, size.Height, base64.StdEncoding.EncodeToString(icon))
 }
 
+// withContact adds a contact to a name.
 func withContact(name, contact string) string {
 	if contact == "" {
 		return name
@@ -98,6 +100,7 @@ func withContact(name, contact string) string {
 	return name + " <" + contact + ">"
 }
 
+// releaseOf returns the information about a release; nil if there is none.
 func releaseOf(m *manifestsv1alpha1.PackageManifest) *corev1alpha1.PackageRelease {
 	var out corev1alpha1.PackageRelease
 	if r := m.Spec.Release; r != nil {
@@ -112,6 +115,8 @@ func releaseOf(m *manifestsv1alpha1.PackageManifest) *corev1alpha1.PackageReleas
 	return &out
 }
 
+// providesOf returns the APIs of the definitions and of the manifest, sorted and without
+// duplicates.
 func providesOf(m *manifestsv1alpha1.PackageManifest, provides []corev1alpha1.ProvidedAPI) []corev1alpha1.ProvidedAPI {
 	out := slices.Clone(provides)
 	for _, api := range m.Spec.Provides {

@@ -11,6 +11,7 @@ import (
 // Folder is the folder of a repository in an image.
 const Folder = "repository"
 
+// file is the only file of the folder.
 const file = "repository.yaml"
 
 // Image returns the repository as an image. Equal content has an equal digest.

@@ -27,6 +27,7 @@ type Entry struct {
 	Versions []*semver.Version
 }
 
+// name is the metadata.name of the entry, as Package Operator builds it.
 func (e *Entry) name() string { return e.Name + "." + e.hex() }
 
 // catalogueName is the name of the package in catalogues.
@@ -34,6 +35,7 @@ func (e *Entry) catalogueName() string { return cmp.Or(e.PackageName, e.Name) }
 
 func (e *Entry) hex() string { return strings.TrimPrefix(e.Digest, digestPrefix) }
 
+// digestPrefix is the algorithm that files omit.
 const digestPrefix = "sha256:"
 
 // Add offers an image, or further versions of one. It refuses a version that another image of the
@@ -66,6 +68,7 @@ func (x *Index) Add(e Entry) error {
 	return nil
 }
 
+// ambiguous is the error of a version that two images have.
 func ambiguous(v *semver.Version, have *Entry) error {
 	offered, as := "", have.Versions[slices.IndexFunc(have.Versions, v.Equal)]
 	if as.String() != v.String() {
@@ -98,6 +101,7 @@ func (x *Index) Remove(image, digest string) bool {
 	return len(x.Entries) < n
 }
 
+// sort sorts versions and entries, so that equal content gives equal files.
 func (x *Index) sort() {
 	for i := range x.Entries {
 		versions := x.Entries[i].Versions
@@ -109,6 +113,7 @@ func (x *Index) sort() {
 	})
 }
 
+// highest returns the highest version of a sorted entry.
 func highest(e Entry) *semver.Version {
 	if len(e.Versions) == 0 {
 		return semver.New(0, 0, 0, "", "")
@@ -118,6 +123,7 @@ func highest(e Entry) *semver.Version {
 
 func compareHighest(a, b Entry) int { return highest(a).Compare(highest(b)) }
 
+// document returns the entry in the form of a file.
 func (e *Entry) document() manifestsv1alpha1.RepositoryEntry {
 	data := e.RepositoryEntryData
 	data.Digest, data.Versions = e.hex(), make([]string, len(e.Versions))

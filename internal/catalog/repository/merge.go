@@ -64,11 +64,13 @@ func Merge(offers []Offer, existing []corev1alpha1.AvailablePackageSpec) (availa
 	return available, m.conflicts
 }
 
+// merger keeps the present owners and the conflicts of one merge.
 type merger struct {
 	owners    map[ownedVersion][]string
 	conflicts map[string][]string
 }
 
+// ownedVersion is a version of a package, as the key of its owners.
 type ownedVersion struct{ name, version string }
 
 // ownersOf returns the repositories with published versions, in their order.
@@ -170,6 +172,7 @@ func best(claims []claim, owners []string) claim {
 	return winner
 }
 
+// conflict records why a repository's version is not offered.
 func (m *merger) conflict(c claim, why string) {
 	m.conflicts[c.offer.Repository] = append(m.conflicts[c.offer.Repository], fmt.Sprintf("%s %s: %s", c.pkg.Name, c.version.Version, why))
 }

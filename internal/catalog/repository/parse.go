@@ -35,6 +35,8 @@ func Parse(path string, data []byte) (*Index, error) {
 	return p.index, nil
 }
 
+// parser reads one repository file. Unlike a catalogue, a file with any problem is refused, because
+// its author is the reader of the problem.
 type parser struct {
 	reporter
 	index     *Index
@@ -42,6 +44,7 @@ type parser struct {
 	seen      map[string]bool
 }
 
+// document reads the Repository first, and then entries.
 func (p *parser) document(d *document.Document) {
 	p.doc = d
 	p.documents++

@@ -18,6 +18,7 @@ type reporter struct {
 	problems violation.Violations
 }
 
+// fail adds a problem of the document; limit does so for an exceeded limit.
 func (r *reporter) fail(field, remedy, format string, args ...any) {
 	r.because(violation.ReasonRepositoryInvalid, field, remedy, format, args...)
 }
@@ -26,6 +27,7 @@ func (r *reporter) limit(field, remedy, format string, args ...any) {
 	r.because(violation.ReasonLimit, field, remedy, format, args...)
 }
 
+// because adds a problem at a field, up to the number that is shown.
 func (r *reporter) because(reason violation.Reason, field, remedy, format string, args ...any) {
 	if len(r.problems) > limits.Violations {
 		return
@@ -51,6 +53,7 @@ func (r *reporter) decode(into any) bool {
 	return err == nil
 }
 
+// remedyOf returns the remedy for a value of a wrong type.
 func remedyOf(wrong *json.UnmarshalTypeError) string {
 	if wrong.Type.Kind().String() == "string" && (wrong.Value == "bool" || len(wrong.Value) >= 6 && wrong.Value[:6] == "number") {
 		return "Put it in quotes."

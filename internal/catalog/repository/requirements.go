@@ -83,6 +83,7 @@ func (r *reader) requirements(v *corev1alpha1.AvailableVersion, s *carvelSpec) {
 	}
 }
 
+// carvelDependency converts a dependency of the proposal; ok is false if it is unusable.
 func (r *reader) carvelDependency(field string, d *carvelDependency) (corev1alpha1.Dependency, bool) {
 	out := corev1alpha1.Dependency{Name: d.Name}
 	if (d.GVK == nil) == (d.PackageRef == nil) {

@@ -8,8 +8,10 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+// revisionText matches integers with dots between them.
 var revisionText = regexp.MustCompile(`^[0-9]+(\.[0-9]+)*$`)
 
+// revision checks a revision; an empty one is valid.
 func (r *reporter) revision(field, text string) {
 	if text != "" && (len(text) > limits.RevisionBytes || !revisionText.MatchString(text)) {
 		r.fail(field, "Write it as 1.2.", "%q is not a revision: integers with dots between them, of at most %d bytes together", text, limits.RevisionBytes)

@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/config"
 )
 
+// digest is the key of equal schemas and contents.
 type digest [sha256.Size]byte
 
 // schemas checks config schemas. Equal ones are checked once.
@@ -84,6 +85,8 @@ func (r *reader) checked(raw *runtime.RawExtension) checkedSchema {
 	return c
 }
 
+// check completes and compiles a schema. Numbers keep their text, because a float would change
+// large integers.
 func (s *schemas) check(raw []byte) checkedSchema {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -147,6 +150,7 @@ func (s *schemas) compile(m map[string]any) string {
 	return problem
 }
 
+// compileSchema returns the first reason why a schema does not compile.
 func compileSchema(props *apiextensionsv1.JSONSchemaProps) string {
 	const root = "schema"
 	if _, errs := config.Compile(context.Background(), field.NewPath(root), props); len(errs) > 0 {

@@ -25,6 +25,7 @@ func walkSchema(m map[string]any, logical bool, visit func(m map[string]any, log
 	}
 }
 
+// walkOne walks a schema or a list of schemas; other values are ignored.
 func walkOne(v any, logical bool, visit func(m map[string]any, logical bool)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -36,6 +37,7 @@ func walkOne(v any, logical bool, visit func(m map[string]any, logical bool)) {
 	}
 }
 
+// preserve is the extension of a schema that accepts any value.
 const preserve = "x-kubernetes-preserve-unknown-fields"
 
 // complete makes another tool's schema structural. A value without a type, and items of a list, can

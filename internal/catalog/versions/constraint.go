@@ -145,6 +145,8 @@ type admission struct {
 	identifiers []string
 }
 
+// admission decides by the selection. A constraint that is itself a prerelease admits it without
+// further settings.
 func (c *Constraint) admission(pre *corev1alpha1.Prereleases) admission {
 	switch {
 	case c.prerelease || pre != nil && len(pre.Identifiers) == 0:
@@ -155,6 +157,7 @@ func (c *Constraint) admission(pre *corev1alpha1.Prereleases) admission {
 	return admission{identifiers: pre.Identifiers}
 }
 
+// admits reports whether any identifier of a prerelease is listed.
 func (a admission) admits(v *semver.Version) bool {
 	if a.all || v.Prerelease() == "" {
 		return true

@@ -45,6 +45,7 @@ func (s *selection) isWithin(i int) bool {
 	return s.stage[i] > at || s.stage[i] < at && s.parsed[i] != nil && s.constraint.contains(s.parsed[i])
 }
 
+// explainNone explains, filter by filter, how many versions remained, and names the nearest ones.
 func (s *selection) explainNone(remaining []Remaining) string {
 	var steps []string
 	for _, r := range remaining {
@@ -60,10 +61,12 @@ func (s *selection) explainNone(remaining []Remaining) string {
 	return text + s.stays()
 }
 
+// wouldFitAsPrerelease reports whether only the missing setting for prereleases excludes a version.
 func (s *selection) wouldFitAsPrerelease(c Considered) bool {
 	return s.filters[s.stage[c.Index]].name == FilterPrereleases && s.isWithin(c.Index)
 }
 
+// explainDowngrade explains why the highest version that fits is not chosen.
 func (s *selection) explainDowngrade(i int) string {
 	version := s.candidates[i].Version
 	fate := "is no longer offered"
@@ -84,6 +87,7 @@ func (s *selection) stays() string {
 	return "; " + shortened(s.request.Installed) + " stays installed"
 }
 
+// step describes the versions that passed a filter.
 func (s *selection) step(f Filter) string {
 	switch f {
 	case FilterVersion:

@@ -36,6 +36,8 @@ type filter struct {
 	why       func(i int) string
 }
 
+// pipeline returns the filters in their order. A filter takes part in explanations if the request
+// or any candidate gives it something to decide, so that a message has no steps without a meaning.
 func (s *selection) pipeline() []filter {
 	states := func(platform Filter) bool {
 		return slices.ContainsFunc(s.candidates, func(c Candidate) bool {
@@ -68,6 +70,7 @@ func (s *selection) pipeline() []filter {
 		filter{name: FilterRetracted, why: s.whyRetracted})
 }
 
+// whyNoVersion rejects text that is not a version; the filters after it rely on parsed versions.
 func (s *selection) whyNoVersion(i int) string {
 	if s.parsed[i] == nil {
 		return "is not a semantic version"
@@ -75,6 +78,7 @@ func (s *selection) whyNoVersion(i int) string {
 	return ""
 }
 
+// whyPrerelease rejects prereleases that the selection does not admit.
 func (s *selection) whyPrerelease(admitted admission) func(int) string {
 	why := "is a prerelease"
 	if len(admitted.identifiers) > 0 {
@@ -88,6 +92,8 @@ func (s *selection) whyPrerelease(admitted admission) func(int) string {
 	}
 }
 
+// whyPlatform rejects versions for other platforms, and constraints on platforms that this manager
+// does not know: they might exclude this cluster.
 func (s *selection) whyPlatform(i int) string {
 	for _, c := range s.candidates[i].Constraints {
 		if len(c.Platforms) > 0 && !slices.ContainsFunc(c.Platforms, s.isPlatform) {
@@ -144,6 +150,7 @@ func (s *selection) whyPlatformVersion(platform, version string) func(int) strin
 	}
 }
 
+// whyConstraint rejects versions outside the selection's constraint.
 func (s *selection) whyConstraint() func(int) string {
 	why := "is not within " + quoted(s.constraint.text)
 	return func(i int) string {
@@ -154,6 +161,7 @@ func (s *selection) whyConstraint() func(int) string {
 	}
 }
 
+// whyAPI rejects versions without the API that the request names.
 func (s *selection) whyAPI(i int) string {
 	if api := s.request.API; api != nil && !slices.Contains(s.candidates[i].Provides, *api) {
 		return "does not provide " + api.String()
@@ -161,6 +169,7 @@ func (s *selection) whyAPI(i int) string {
 	return ""
 }
 
+// whyNotInstallable rejects versions with a reason that no setting of the Package removes.
 func (s *selection) whyNotInstallable(i int) string {
 	if why := s.candidates[i].NotInstallable; why != "" {
 		return "cannot be installed: " + why // its source bounds it, and it has a remedy

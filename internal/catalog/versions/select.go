@@ -131,6 +131,7 @@ type selection struct {
 	lastParsed *semver.Version
 }
 
+// newSelection prepares a selection; considered is filled in by consider.
 func newSelection(candidates []Candidate, constraint *Constraint, r Request) *selection {
 	s := &selection{
 		request: r, constraint: constraint, candidates: candidates,
@@ -158,6 +159,7 @@ func (s *selection) consider() {
 	}
 }
 
+// remaining counts the candidates after each filter, for the status and for messages.
 func (s *selection) remaining() []Remaining {
 	rejected := make([]int, len(s.filters)+1)
 	for _, stage := range s.stage {
@@ -173,6 +175,7 @@ func (s *selection) remaining() []Remaining {
 	return out
 }
 
+// highest returns the index of the highest version that fits, or -1.
 func (s *selection) highest() int {
 	best := -1
 	for i := range s.candidates {
@@ -193,6 +196,7 @@ func (s *selection) compare(i, j int) int {
 	return cmp.Or(Compare(a, b), cmp.Compare(s.candidates[i].Version, s.candidates[j].Version))
 }
 
+// boolean returns 1 for true, for comparisons.
 func boolean(b bool) int {
 	if b {
 		return 1
@@ -200,6 +204,8 @@ func boolean(b bool) int {
 	return 0
 }
 
+// isDowngrade reports whether a version is below the one that was chosen before, and downgrades are
+// not allowed.
 func (s *selection) isDowngrade(i int) bool {
 	return !s.request.AllowDowngrade && s.lastParsed != nil && Compare(s.parsed[i], s.lastParsed) < 0
 }

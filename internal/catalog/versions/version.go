@@ -56,6 +56,8 @@ func compareBuild(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
+// comparePart compares one identifier. Numbers of equal value are ordered by their leading zeros,
+// so that different texts are never equal.
 func comparePart(a, b string) int {
 	switch x, y := isNumber(a), isNumber(b); {
 	case x && y:
@@ -69,4 +71,5 @@ func comparePart(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
+// isNumber reports whether an identifier has only digits.
 func isNumber(part string) bool { return strings.Trim(part, "0123456789") == "" }
