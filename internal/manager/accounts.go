@@ -10,6 +10,7 @@ import (
 type accountsRequired string
 
 const (
+	// These are the values of the flag, which means true if it has none.
 	accountsOfNone       accountsRequired = "false"
 	accountsOfNamespaces accountsRequired = "true"
 	accountsOfAll        accountsRequired = "all"

@@ -53,6 +53,8 @@ func (c *Config) lease() string {
 	return corev1alpha1.LeaderElectionLease
 }
 
+// validateAgent checks the flags of an agent, and fills in its class and namespace. Flags of an
+// agent without a target would have no effect, so they are refused.
 func (c *Config) validateAgent() error {
 	if !c.agent() {
 		switch {
@@ -80,6 +82,8 @@ func (c *Config) validateAgent() error {
 	}
 
 	switch {
+	// An agent has the rights of its kubeconfig for every author of a phase, so all namespaces have
+	// to be requested.
 	case !c.WatchAllNamespaces:
 		c.WatchNamespace = cmp.Or(c.WatchNamespace, c.Namespace)
 	case c.WatchNamespace != "":
@@ -156,6 +160,7 @@ func (a *agent) open(ctx context.Context, _ targets.Ref, config *rest.Config, id
 	}
 
 	config.UserAgent, config.WarningHandler = "lockstep-manager/"+buildversion.Get(), rest.NoWarnings{}
+	// Writes to the target need the Lease of the agent's own cluster, too.
 	config.Wrap(a.guard)
 	there, err := newConnection(config, a.log, held, func(schema.GroupKind) {}, func(version.Info) {})
 	if err != nil {

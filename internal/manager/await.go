@@ -31,6 +31,7 @@ func awaitServer(ctx context.Context, c *Config, config *rest.Config, log logr.L
 		if err == nil {
 			return kubernetes, nil
 		}
+		// An outage can last for hours; each reason is logged once.
 		if message := err.Error(); message != logged {
 			log.Info("waiting for the API server", "reason", message)
 			logged = message

@@ -43,6 +43,8 @@ func (c *ceiling) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader watches.
 func (c *ceiling) NeedLeaderElection() bool { return true }
 
+// set changes the ceiling and notifies. The listener runs in a goroutine of its own, because events
+// of the watch must not wait for the queue of packages.
 func (c *ceiling) set(change func(*permissions.Ceiling)) {
 	c.mu.Lock()
 	change(&c.last)

@@ -15,8 +15,10 @@ import (
 // signal calls its listeners. They are added while the manager is set up, before anything is sent.
 type signal[T any] struct{ listeners []func(T) }
 
+// listen adds a listener; it is not safe for use after the start.
 func (s *signal[T]) listen(listener func(T)) { s.listeners = append(s.listeners, listener) }
 
+// send calls the listeners one after another. They must not wait.
 func (s *signal[T]) send(value T) {
 	for _, listener := range s.listeners {
 		listener(value)

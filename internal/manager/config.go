@@ -116,10 +116,12 @@ func Usage() string {
 	return out.String()
 }
 
+// parse reads the flags and checks them. The help goes to usage.
 func parse(args []string, usage io.Writer) (*Config, error) {
 	c := &Config{}
 	flags := pflag.NewFlagSet("lockstep-manager", pflag.ContinueOnError)
 	flags.SetOutput(usage)
+	// Related flags stay together in the help.
 	flags.SortFlags = false
 	flags.StringVar(&c.Kubeconfig, "kubeconfig", "", "kubeconfig file of the API server (default: $KUBECONFIG, else the pod's service account)")
 	flags.StringVar(&c.Namespace, "namespace", defaultNamespace(), "namespace of the manager, of its Lease, and of the objects that ClusterPackages name [LOCKSTEP_NAMESPACE, PKO_NAMESPACE]")
@@ -240,6 +242,8 @@ func (c *Config) policy(local bool) outbound.Policy {
 	return outbound.Policy{Local: local, Private: c.AllowPrivateSources}
 }
 
+// validate checks the values that types of flags do not. The manager would otherwise start, lead,
+// and fail at the first object.
 func (c *Config) validate() error {
 	if errs := validation.IsDNS1123Label(c.Namespace); len(errs) > 0 {
 		return fmt.Errorf("--namespace %q: %s", c.Namespace, strings.Join(errs, "; "))
@@ -278,6 +282,8 @@ func (c *Config) validate() error {
 	return nil
 }
 
+// defaultNamespace returns the namespace of the environment, of the pod, or of the default
+// installation.
 func defaultNamespace() string {
 	if ns := cmp.Or(os.Getenv("LOCKSTEP_NAMESPACE"), os.Getenv("PKO_NAMESPACE")); ns != "" {
 		return ns
@@ -296,6 +302,7 @@ func orVariable(values []string, variable string) []string {
 	return fields(os.Getenv(variable))
 }
 
+// fields splits a list at commas and spaces.
 func fields(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }

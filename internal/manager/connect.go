@@ -93,6 +93,7 @@ type shared struct {
 	own sources.Ref
 }
 
+// newShared connects to the cluster and makes the parts that do not belong to one controller.
 func newShared(mgr ctrl.Manager, config *rest.Config, c *Config, version string, memory int64) (*shared, error) {
 	log, changed := mgr.GetLogger(), &changes{}
 	here, err := newConnection(config, log, nil, changed.kinds.send, changed.versions.send)
@@ -104,6 +105,7 @@ func newShared(mgr ctrl.Manager, config *rest.Config, c *Config, version string,
 	}
 
 	account := c.Account
+	// Live objects count for their namespace. If it has no room, the tracker keeps less of an object.
 	here.tracker.Keep = func(key objects.Key, bytes int64) bool {
 		return account.Hold(quota.Key{Namespace: key.Namespace, Name: key.String(), ID: "live object"}, bytes) == nil
 	}

@@ -90,6 +90,7 @@ func newConnection(
 		Names:  apinames.Default,
 		Config: config, Observe: tracker.Observe, Changed: tracker.Changed, Held: held,
 		KindChanged: func(gk schema.GroupKind) {
+			// Built-in groups without a dot change only with the version of the API server.
 			if strings.Contains(gk.Group, ".") {
 				checker.Refresh() // the schema of a CRD came, changed or went
 			}

@@ -115,6 +115,7 @@ func (r *readiness) rehearse(ctx context.Context) error {
 	lease := &authorizationv1.ResourceAttributes{
 		Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: r.config.Namespace, Name: r.config.lease(),
 	}
+	// A process without election needs no Lease.
 	if r.config.LeaderElect {
 		if err := r.allowed(ctx, lease); err != nil {
 			return err
@@ -130,6 +131,7 @@ func (r *readiness) rehearse(ctx context.Context) error {
 	return nil
 }
 
+// rehearseKind checks one kind: it is served, an object can be decoded, and patches are allowed.
 func (r *readiness) rehearseKind(ctx context.Context, kind string) error {
 	gvk := corev1alpha1.GroupVersion.WithKind(kind)
 	mapping, err := r.client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)

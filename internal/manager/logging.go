@@ -18,6 +18,7 @@ var levels = map[string]zapcore.Level{
 	"1": zapcore.DebugLevel, "0": zapcore.InfoLevel, "-1": zapcore.WarnLevel, "-2": zapcore.ErrorLevel,
 }
 
+// level returns the level of a name, in any case.
 func level(name string) (zapcore.Level, error) {
 	l, ok := levels[strings.ToLower(name)]
 	if !ok {

@@ -78,6 +78,7 @@ func Run(ctx context.Context, c *Config) error {
 	}
 
 	elected := mgr.Elected()
+	// An agent is not the leader that alerts look for.
 	if c.agent() {
 		elected = nil
 	}
@@ -133,6 +134,7 @@ func serverVersion(ctx context.Context, config *rest.Config) (string, error) {
 	return versionOf(ctx, config)
 }
 
+// versionOf reads the version with the timeout of config.
 func versionOf(ctx context.Context, config *rest.Config) (string, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {

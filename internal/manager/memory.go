@@ -93,6 +93,7 @@ func keepMemorySmall(most int64, idle func()) ctrlmanager.RunnableFunc {
 			switch {
 			case now-last > idleBytes:
 				returned = false
+			// The process was busy in an earlier period and is idle in this one.
 			case !returned:
 				idle()
 				runtime.GC() // pooled objects are garbage after a second one only

@@ -112,6 +112,7 @@ func pulled(took time.Duration, err error) {
 	metrics.Pulls.Observe(took, outcome(err != nil, "pulled"))
 }
 
+// loaded is the same for loads of packages.
 func loaded(took time.Duration, err error) {
 	metrics.Loads.Observe(took, outcome(err != nil, "loaded"))
 }

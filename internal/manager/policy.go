@@ -21,6 +21,7 @@ import (
 // its binding; a test compares it with config.
 const deletionPolicy = "lockstep-foreground-deletion"
 
+// policyPresent is 1 if the policy and its binding exist, for an alert.
 var policyPresent = prometheus.NewGauge(prometheus.GaugeOpts{
 	Name: metrics.Policy.Name, Help: metrics.Policy.Help,
 })

@@ -107,6 +107,7 @@ func (p *probed) AddReadyzCheck(name string, check healthz.Checker) error {
 	return nil
 }
 
+// probes serves all checks of a path together, and each by its own name below it.
 func (p *probed) probes() http.Handler {
 	mux := http.NewServeMux()
 	for path, checks := range map[string]*healthz.Handler{"/healthz": &p.alive, "/readyz": &p.ready} {

@@ -10,6 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
+// newPuller returns the puller that packages and repositories share, so that an image of both is
+// downloaded once and the limits on connections hold for the process.
 func newPuller(c *Config, account *quota.Memory, log logr.Logger) (*registry.Puller, error) {
 	puller, err := registry.NewPuller(registry.Options{
 		CABundle: c.RegistryCAFile, Authorities: c.RegistryCAs, Proxies: c.RegistryProxies, InsecureRegistries: c.InsecureRegistries, CacheDir: c.CacheDir,

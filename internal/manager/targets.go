@@ -163,6 +163,8 @@ func (c *connection) discovered(ctx context.Context) error {
 // discoveryPoll is the interval at which the result of discovery is looked at, without a request.
 const discoveryPoll = 20 * time.Millisecond
 
+// targetVersion reads the version of a target, whose API server is not trusted: the version gets
+// into statuses and templates.
 func targetVersion(ctx context.Context, config *rest.Config) (string, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = limits.TargetProbeTimeout
