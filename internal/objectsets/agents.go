@@ -38,6 +38,7 @@ func Agents(r *engine.Revision, live cluster.LiveState) []Agent {
 	return agents
 }
 
+// read decodes the status of the live ObjectSetPhase. A malformed one reports nothing.
 func (a *Agent) read() {
 	var phase struct {
 		Status corev1alpha1.ObjectSetPhaseStatus `json:"status"`

@@ -36,6 +36,7 @@ func Compact(set corev1alpha1.GenericObjectSet) {
 	}
 }
 
+// summarize keeps the fields of an archived set that decisions read.
 func summarize(set corev1alpha1.GenericObjectSet) {
 	set.SetLabels(only(set.GetLabels(), keptLabels))
 	set.SetAnnotations(only(set.GetAnnotations(), keptAnnotations))

@@ -78,6 +78,7 @@ func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner,
 	return r
 }
 
+// labelValues converts labels for the digest of drift, which takes JSON values.
 func labelValues(labels map[string]string) map[string]any {
 	values := make(map[string]any, len(labels))
 	for k, v := range labels {
@@ -86,6 +87,7 @@ func labelValues(labels map[string]string) map[string]any {
 	return values
 }
 
+// loader loads one set, and collects its permanent faults.
 type loader struct {
 	revision *engine.Revision
 	set      corev1alpha1.GenericObjectSet
@@ -99,6 +101,7 @@ type loader struct {
 	problems []string
 }
 
+// problem adds a fault that blocks the revision.
 func (l *loader) problem(format string, args ...any) {
 	l.problems = append(l.problems, fmt.Sprintf(format, args...))
 }
@@ -140,6 +143,7 @@ func (l *loader) record(all []corev1alpha1.ObjectSetTemplatePhase) {
 	}
 }
 
+// phase loads the objects of a phase; a phase with a class becomes one object.
 func (l *loader) phase(spec *corev1alpha1.ObjectSetTemplatePhase, stored Stored) {
 	l.revision.Sensitive = l.revision.Sensitive || len(spec.SecretSlices) > 0
 	all := stored.Of(spec)
@@ -183,6 +187,8 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 	if err = cmp.Or(err, ignored.Check(content)); err != nil {
 		l.problem("%.300s: metadata.annotations[%s]: %v", where, corev1alpha1.IgnoredFieldsAnnotation, err)
 	}
+	// Controllers of Kubernetes keep their fields even if a package states them, such as the rules of an
+	// aggregated ClusterRole.
 	d.Ignored = append(ignored, objects.LeftToControllers(d.Key.GroupKind(), content)...)
 	if gvk.Kind == "" || gvk.Version == "" || d.Key.Name == "" {
 		l.problem("%s: apiVersion, kind and metadata.name are required", where)

@@ -37,6 +37,7 @@ func Mapped(r *engine.Revision, live cluster.Cluster, keys []objects.Key) (mappe
 				c.Type = m.DestinationType
 				i, twice := at[c.Type]
 				switch {
+				// A type that was left out stays so, whichever object reports it.
 				case twice && i < 0:
 				case twice:
 					mapped[i] = c
@@ -54,6 +55,7 @@ func Mapped(r *engine.Revision, live cluster.Cluster, keys []objects.Key) (mappe
 	return mapped, left
 }
 
+// mappingsOf converts the mappings of the API.
 func mappingsOf(all []corev1alpha1.ConditionMapping) []objects.ConditionMapping {
 	mappings := make([]objects.ConditionMapping, len(all))
 	for i, m := range all {

@@ -60,6 +60,8 @@ func MarkedGenerated(u *unstructured.Unstructured) bool {
 		u.GetLabels()[corev1alpha1.GeneratedLabel] == "true"
 }
 
+// ofEngine reports whether an object belongs to the engine's own installation: its CRDs, its
+// namespace, its Leases, and the objects of config by their names.
 func ofEngine(key objects.Key, namespace string) bool {
 	switch {
 	case key.Group == "apiextensions.k8s.io" && key.Kind == "CustomResourceDefinition":

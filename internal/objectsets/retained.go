@@ -59,6 +59,7 @@ func RetainedReferences(r *engine.Revision, keys sets.Set[objects.Key]) []corev1
 	return slices.Clip(refs)
 }
 
+// retainedBy returns the keys of the objects that a status lists as retained.
 func retainedBy(set corev1alpha1.GenericObjectSet) sets.Set[objects.Key] {
 	keys := sets.New[objects.Key]()
 	for _, ref := range set.ObjectSetStatus().Retained {
@@ -67,10 +68,12 @@ func retainedBy(set corev1alpha1.GenericObjectSet) sets.Set[objects.Key] {
 	return keys
 }
 
+// keyOf returns the key of a retained object.
 func keyOf(ref *corev1alpha1.RetainedObjectReference) objects.Key {
 	return objects.Key{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
+// setKind returns the kind of a set by its scope.
 func setKind(set corev1alpha1.GenericObjectSet) string {
 	return corev1alpha1.ScopeOf(set.GetNamespace()).Kind("ObjectSet")
 }

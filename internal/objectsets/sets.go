@@ -86,6 +86,7 @@ func ClaimOf(set corev1alpha1.GenericObjectSet) (lost, proven bool) {
 	return meta.IsStatusConditionFalse(status.Conditions, corev1alpha1.ConditionClaimed), legacy(set) || slices.ContainsFunc(status.Phases, hasBegun)
 }
 
+// hasBegun reports whether a phase has started by its recorded state, even if it is torn down.
 func hasBegun(phase corev1alpha1.PhaseStatus) bool {
 	return phase.State.Opened() || phase.State == corev1alpha1.PhaseStateTearingDown || phase.State == corev1alpha1.PhaseStateGone
 }

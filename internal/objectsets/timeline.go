@@ -60,10 +60,12 @@ func Timeline(before []corev1alpha1.PhaseTimes, stored, phases []corev1alpha1.Ph
 	return timeline, took
 }
 
+// wasReady reports whether a phase has been ready, even if it is not now.
 func wasReady(state corev1alpha1.PhaseState) bool {
 	return state == corev1alpha1.PhaseStateReady || state == corev1alpha1.PhaseStateUnready
 }
 
+// waitedFor names the first blocking object of a phase, cut to the limit.
 func waitedFor(b *corev1alpha1.BlockingObject) string {
 	name := b.Name
 	if b.Namespace != "" {
