@@ -40,6 +40,7 @@ type want struct {
 	api  corev1alpha1.ProvidedAPI
 }
 
+// wantOf returns the target of a dependency. A name outweighs an API.
 func wantOf(d *corev1alpha1.Dependency) want {
 	switch {
 	case d.Package != nil && d.Package.Name != "":
@@ -50,11 +51,13 @@ func wantOf(d *corev1alpha1.Dependency) want {
 	return want{}
 }
 
+// provided is an API as a namespace sees its providers.
 type provided struct {
 	namespace string
 	api       corev1alpha1.ProvidedAPI
 }
 
+// newMarket returns an empty market, which reads the catalogue on demand.
 func newMarket(in *Input) *market {
 	return &market{
 		input: in, spent: new(int), listed: map[place][]Offer{}, offered: map[place][]value{}, leads: map[place][]want{}, providers: map[provided][]string{},
@@ -70,6 +73,7 @@ func (m *market) list(at place) []Offer {
 		m.listed[at] = all
 		*m.spent += len(all)
 	}
+
 	return all
 }
 
@@ -142,6 +146,7 @@ func (m *market) providersOf(namespace string, api corev1alpha1.ProvidedAPI) []s
 	return names
 }
 
+// constraint parses a constraint once; nil means invalid.
 func (m *market) constraint(text string) *versions.Constraint {
 	c, ok := m.constraints[text]
 	if !ok {
@@ -177,6 +182,7 @@ func (m *market) accepts(of corev1alpha1.VersionSelection, v *value) bool {
 // within is a range and a version, independent of the package.
 type within struct{ constraint, version string }
 
+// checks is accepts without the cache. A retracted version has to be named exactly.
 func (m *market) checks(of corev1alpha1.VersionSelection, v *value) bool {
 	c := m.constraint(of.Version)
 	if c == nil || v.parsed == nil || !c.Admits(v.parsed, of.Prereleases) {

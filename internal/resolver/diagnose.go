@@ -22,10 +22,12 @@ func (r *resolution) diagnose(accepted []*Root, root *Root, s *search, state out
 		for _, name := range names {
 			failures[name] = o
 		}
+
 		// The conflict names no requirement that could be removed.
 		if len(left.Dependencies) == len(fewer.Dependencies) {
 			return r.every(root, o)
 		}
+
 		left = &fewer
 		s = newSearch(r.market, byInstance(append(slices.Clone(accepted), left)...), nil, until)
 	}
@@ -108,14 +110,17 @@ func (r *resolution) ownConflict(s *search, root *Root, core []int32, until int)
 	if !slices.ContainsFunc(core, func(id int32) bool { return s.edges[id].kept }) {
 		return s, core
 	}
+
 	m, in := *r.market, *r.market.input
 	in.Installed = nil
 	m.input = &in
 	t := newSearch(&m, []*Root{s.world.rootOf[root.Instance]}, nil, min(*r.spent+r.limit/resolutionMinimized, until))
 	state, own := t.run()
+
 	if state != unsolvable || slices.ContainsFunc(own, func(id int32) bool { return t.edges[id].problem != "" }) {
 		return s, core
 	}
+
 	return t, own
 }
 
@@ -177,6 +182,7 @@ func (r *resolution) every(root *Root, o Outcome) Result {
 		o.Dependency = d
 		result.Outcomes = append(result.Outcomes, o)
 	}
+
 	result.conclude()
 	return result
 }

@@ -20,6 +20,7 @@ func (s *search) expand(i, v int32) []int32 {
 	edges := []int32{}
 	of := &s.slots[i]
 	*s.steps++
+
 	recorded := of.installed
 	if recorded != nil && of.root.staysAt(v) {
 		recorded = s.world.was[recorded.Instance] // nil if no satisfier was recorded
@@ -93,6 +94,7 @@ func (s *search) require(i, v int32, deps []corev1alpha1.Dependency, k int) int3
 	if d.Optional {
 		e.selector = s.addVariable(-1)
 	}
+
 	e.name = s.packageOf(&e, deps)
 	if e.name != "" {
 		s.awaited[e.name] = true
@@ -112,6 +114,7 @@ func (s *search) packageOf(e *edge, deps []corev1alpha1.Dependency) string {
 			served, missing = s.input.Served(d.API)
 		}
 		switch {
+		// The provider is installed already, in a version without the fields.
 		case served && len(missing) > 0:
 			e.reason = corev1alpha1.ReasonFieldsMissing
 			e.problem = fmt.Sprintf("%s %s is served without %s. Install a later version of its provider.",
@@ -340,6 +343,8 @@ func (s *search) explainNoFit(e *edge, usable []*Installed) {
 	}
 }
 
+// explainMismatch explains why the installed package does not fit, and what the user can change:
+// the range, or the version by hand.
 func (s *search) explainMismatch(e *edge, usable []*Installed) string {
 	i, want := usable[0], rangeOf(e.dependency)
 	text := fmt.Sprintf("%s is installed as %s in %s, which is not within %q", e.name, i, i.Version, want.Version)
@@ -382,6 +387,7 @@ func (s *search) heeds(i *Installed) bool {
 	return !slices.ContainsFunc(s.world.roots, func(r *Root) bool { return !i.Heeds(r.Instance) })
 }
 
+// spaceOf names the packages of a namespace in messages.
 func spaceOf(namespace string) string {
 	if namespace == "" {
 		return "a ClusterPackage"
@@ -389,6 +395,7 @@ func spaceOf(namespace string) string {
 	return "the namespace " + namespace
 }
 
+// instances names installed packages in messages.
 func instances(all []*Installed) []string {
 	names := make([]string, len(all))
 	for i := range all {

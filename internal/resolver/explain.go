@@ -32,6 +32,7 @@ func (s *search) explain(core []int32) (reason, message string) {
 		if e.problem == "" {
 			continue
 		}
+
 		reason = cmp.Or(reason, e.reason)
 		text := e.problem
 		if s.slots[e.slot].root == nil {
@@ -69,17 +70,21 @@ func (s *search) sorted(core []int32) []int32 {
 	return core
 }
 
+// cyclePath names the packages of a cycle. It always starts at the same one, so that the message
+// does not change between resolutions.
 func (s *search) cyclePath(cycle []int32) string {
 	names := make([]string, 0, len(cycle)+1)
 	for _, id := range cycle {
 		names = append(names, s.title(s.edges[id].slot))
 	}
+
 	at := 0 // start with a root, or else with the lowest name
 	for i := range names {
 		if r, t := s.slots[s.edges[cycle[i]].slot].root != nil, s.slots[s.edges[cycle[at]].slot].root != nil; r && !t || r == t && names[i] < names[at] {
 			at = i
 		}
 	}
+
 	names = append(slices.Clone(names[at:]), names[:at]...)
 	return arrows(append(names, names[0]))
 }
@@ -117,6 +122,7 @@ func (s *search) conflicts(core []int32) []string {
 	slices.SortStableFunc(targets, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(len(of[b]), len(of[a])), cmp.Compare(s.title(a), s.title(b)))
 	})
+
 	var texts []string
 	shared := false
 	for _, t := range targets {
@@ -145,6 +151,8 @@ func (s *search) narrows(t int32, needs []int32) bool {
 	return slices.Contains(fits, false) && slices.Contains(fits, true) || s.slots[t].installed != nil
 }
 
+// conflict describes the requirements on one package, its refused versions, and how to change an
+// installed one.
 func (s *search) conflict(t int32, needs []int32) string {
 	of := &s.slots[t]
 	text := fmt.Sprintf("%s is required in %s.", s.title(t), few(s.demands(needs)))
@@ -238,6 +246,7 @@ func (s *search) demands(needs []int32) []string {
 	return texts
 }
 
+// demand describes a single requirement by its range and dependent.
 func (s *search) demand(id int32) string {
 	want := rangeOf(s.edges[id].dependency).Version
 	text := "any version"
@@ -308,10 +317,12 @@ func (s *search) installedPath(i *Installed) []string {
 		if len(all) == 0 {
 			break
 		}
+
 		first := slices.MinFunc(all, func(a, b recorded) int { return a.dependent.Instance.Compare(b.dependent.Instance) })
 		if i = first.dependent; seen[i.Instance] {
 			break
 		}
+
 		seen[i.Instance] = true
 		names = slices.Insert(names, 0, i.Name)
 	}

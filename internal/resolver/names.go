@@ -25,6 +25,7 @@ func shortened(name string) string {
 	if len(name) <= validation.LabelValueMaxLength {
 		return name
 	}
+
 	suffix := hashed(name)
 	return strings.TrimRight(name[:validation.LabelValueMaxLength-len(suffix)], "-.") + suffix
 }
@@ -34,6 +35,7 @@ func LabelOf(dependent Instance, namespace string) string {
 	if dependent.Namespace == namespace {
 		return shortened(dependent.Name)
 	}
+
 	suffix := hashed(dependent.Namespace)
 	if len(dependent.Name)+len(suffix) > validation.LabelValueMaxLength {
 		suffix = hashed(dependent.Namespace + "/" + dependent.Name)
@@ -41,6 +43,7 @@ func LabelOf(dependent Instance, namespace string) string {
 	return shortened(strings.TrimRight(dependent.Name[:min(len(dependent.Name), validation.LabelValueMaxLength-len(suffix))], "-.") + suffix)
 }
 
+// hashed returns a short hash of a text as the end of a name.
 func hashed(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "-" + hex.EncodeToString(sum[:5])

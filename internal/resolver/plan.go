@@ -18,6 +18,7 @@ func (s *search) nameAll() {
 		if of.installed != nil {
 			continue
 		}
+
 		e := &s.edges[of.via]
 		of.instance = s.childOf(e)
 		if t := s.world.tentativeOf(of, of.instance); t != nil && !used[t.Instance] {
@@ -25,6 +26,7 @@ func (s *search) nameAll() {
 			used[of.instance] = true
 			continue
 		}
+
 		if s.world.at[of.instance] != nil || used[of.instance] {
 			of.instance = Child(s.slots[e.slot].instance, e.dependency.Name+hashed(of.name))
 		}
@@ -43,11 +45,13 @@ func (s *search) plan() []Step {
 		if done[i] {
 			return
 		}
+
 		done[i] = true
 		after := s.dependenciesIn(i)
 		for _, to := range after {
 			add(to)
 		}
+
 		if of, v := &s.slots[i], s.chosen(i); of.root == nil && (of.installed == nil || of.installed != nil && v > 0) {
 			steps = append(steps, s.step(i, after, needs[i]))
 		}
@@ -105,6 +109,8 @@ func (s *search) needs() map[int32][]int32 {
 	return all
 }
 
+// step returns the creation or change of a slot. after are the slots that it depends on, and needs
+// the requirements that it satisfies.
 func (s *search) step(i int32, after, needs []int32) Step {
 	of, v := &s.slots[i], s.chosen(i)
 	step := Step{Instance: of.instance, Create: of.installed == nil && of.tentative == nil, Package: of.name, Version: of.values[v].version}
@@ -158,6 +164,7 @@ func (s *search) explainStep(i, v int32, needs []int32) string {
 			t := slices.IndexFunc(s.edges[e].targets, func(t target) bool { return t.slot == i })
 			return t >= 0 && !s.edges[e].targets[t].fits[w]
 		})
+
 		why := "leaves no solution for the others"
 		if at >= 0 {
 			why = "is not within " + s.demand(needs[at])
@@ -176,6 +183,7 @@ func (s *search) explainStep(i, v int32, needs []int32) string {
 func (s *search) result(root *Root) Result {
 	at := s.existing(s.world.at[root.Instance])
 	r := Result{Instance: root.Instance, Version: root.at(int(max(s.chosen(at), 0))).Version}
+
 	for _, id := range s.edgesOf(root) {
 		e := &s.edges[id]
 		if e.selector >= 0 && s.assigned[e.selector] <= 0 && !e.served {

@@ -5,12 +5,14 @@ import "slices"
 // literal is a variable. The lowest bit negates it.
 type literal int32
 
+// yes and no return the literals of a variable.
 func yes(v int32) literal           { return literal(v << 1) }
 func no(v int32) literal            { return literal(v<<1 | 1) }
 func (l literal) variable() int32   { return int32(l >> 1) }
 func (l literal) negated() literal  { return l ^ 1 }
 func (l literal) wants() assignment { return assignment(1 - 2*(l&1)) }
 
+// assignment is the value of a variable or literal.
 type assignment int8 // 1 true, -1 false, 0 open
 
 const (
@@ -57,8 +59,10 @@ type conflict struct {
 	id       int32
 }
 
+// depth returns the number of decisions so far.
 func (s *sat) depth() int32 { return int32(len(s.starts)) }
 
+// value returns the value of a literal under the present assignment.
 func (s *sat) value(l literal) assignment { return s.assigned[l.variable()] * l.wants() }
 
 // addVariable returns a new variable; group is -1 if it has none.
@@ -73,6 +77,7 @@ func (s *sat) addVariable(group int32) int32 {
 	return v
 }
 
+// addGroup returns a new group without variables.
 func (s *sat) addGroup() int32 {
 	s.members, s.picked = append(s.members, nil), append(s.picked, undecided)
 	return int32(len(s.members) - 1)
@@ -116,11 +121,14 @@ func (s *sat) joined(literals []literal, l literal) []literal {
 	if n := len(literals) + 1; cap(s.arena)-len(s.arena) < n {
 		s.arena = make([]literal, 0, max(n, 4096))
 	}
+
 	from := len(s.arena)
 	s.arena = append(append(s.arena, literals...), l)
 	return s.arena[from:len(s.arena):len(s.arena)]
 }
 
+// watchRank ranks open and true literals above false ones, and false ones by their level. The false
+// literal of the highest level becomes open first when the search goes back.
 func (s *sat) watchRank(l literal) int32 {
 	if s.value(l) >= 0 {
 		return 1<<30 + int32(s.value(l))
@@ -128,8 +136,10 @@ func (s *sat) watchRank(l literal) int32 {
 	return s.level[l.variable()]
 }
 
+// watch makes propagate visit a clause when the literal becomes false.
 func (s *sat) watch(l literal, id int32) { s.watches[l] = append(s.watches[l], id) }
 
+// assign makes a literal true at the present level.
 func (s *sat) assign(l literal, reason int32) {
 	v := l.variable()
 	s.assigned[v], s.level[v], s.reason[v] = l.wants(), s.depth(), reason
@@ -190,6 +200,7 @@ func (s *sat) propagate() *conflict {
 	return nil
 }
 
+// isFalse reports whether no literal is true or open.
 func (s *sat) isFalse(literals []literal) bool {
 	return !slices.ContainsFunc(literals, func(l literal) bool { return s.value(l) >= 0 })
 }
@@ -320,11 +331,13 @@ func (s *sat) analyze(c *conflict, top int32) (learned []literal, from []int32) 
 				learned = append(learned, l)
 			}
 		}
+
 		// The latest marked literal of this level is resolved next. The last one left is the first
 		// unique implication point.
 		for !s.marked[s.trail[at].variable()] || s.level[s.trail[at].variable()] != top {
 			at--
 		}
+
 		l := s.trail[at]
 		at--
 		if open--; open == 0 {
@@ -381,11 +394,13 @@ func (s *sat) core(c *conflict, variables ...int32) []int32 {
 			}
 			continue
 		}
+
 		n := len(variables)
 		v := variables[n-1]
 		if variables = variables[:n-1]; seenVariable[v] {
 			continue
 		}
+
 		seenVariable[v] = true
 		switch reason := s.reason[v]; {
 		case reason >= 0:

@@ -116,6 +116,8 @@ func newSearch(m *market, roots []*Root, only map[edgeKey]bool, until int) *sear
 	return searchIn(m, w, only, until)
 }
 
+// searchIn is newSearch in a known world, with the requirements in only. Minimizing a conflict
+// repeats the search with fewer of them.
 func searchIn(m *market, w *world, only map[edgeKey]bool, until int) *search {
 	s := &search{
 		sat: sat{steps: m.spent}, market: m, world: w, only: only, until: until,
@@ -156,6 +158,8 @@ func (s *search) created(k key) int32 {
 	})
 }
 
+// slot returns the slot with a key, and makes it with its values as variables if needed. An
+// installed package always has a value; a package to be created can have none.
 func (s *search) slot(of slot, values func() []value) int32 {
 	if i, ok := s.slotOf[of.key]; ok {
 		return i
@@ -233,16 +237,19 @@ type closure struct {
 	found   []*Installed
 }
 
+// wantIn is a want as a namespace sees it.
 type wantIn struct {
 	namespace string
 	want      want
 }
 
+// reach adds the packages that can satisfy a want to the queue, once.
 func (f *closure) reach(namespace string, w want) {
 	*f.steps++
 	if f.wanted[wantIn{namespace, w}] {
 		return
 	}
+
 	f.wanted[wantIn{namespace, w}] = true
 	for _, name := range f.possible(namespace, w) {
 		*f.steps++
@@ -364,6 +371,8 @@ func (s *search) kept(of int32, r *Requirement) (int32, bool) {
 	return s.keeps[r], true
 }
 
+// target returns a slot with the values that fit a dependency. Equal ranges share the result,
+// because most dependents state the same few.
 func (s *search) target(to int32, d *corev1alpha1.Dependency) target {
 	*s.steps += len(s.slots[to].values)
 	k := fitKey{to, rangeOf(d).Version}
@@ -393,12 +402,14 @@ func (s *search) fitsValue(d *corev1alpha1.Dependency, v *value) bool {
 	return s.accepts(rangeOf(d), v)
 }
 
+// newEdge adds an edge and returns its number.
 func (s *search) newEdge(e edge) int32 {
 	e.disabled = s.only != nil && !s.only[s.keyOf(&e)]
 	s.edges = append(s.edges, e)
 	return int32(len(s.edges) - 1)
 }
 
+// keyOf returns the key of a requirement, which is valid in other searches too.
 func (s *search) keyOf(e *edge) edgeKey {
 	of := &s.slots[e.slot]
 	k := edgeKey{slot: of.key, version: of.values[e.value].version, handle: e.dependency.Name}

@@ -105,6 +105,7 @@ func (r *resolution) solve() *search {
 		if n == len(rest) {
 			break
 		}
+
 		r.reject(accepted, rest[n])
 		rest = rest[n+1:]
 	}
@@ -166,11 +167,13 @@ func (r *resolution) fail(accepted []*Root, root *Root, s *search, state outcome
 		s = newSearch(r.market, byInstance(append(slices.Clone(accepted), root)...), nil, until)
 		state, core = s.run()
 	}
+
 	result := r.diagnose(accepted, root, s, state, core, until)
 	result.Version = root.Version
 	r.failed = append(r.failed, result)
 }
 
+// compareBool sorts false before true.
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:
@@ -208,6 +211,7 @@ func (r *resolution) judge(root *Root) Result {
 	for _, id := range s.edgesOf(&managed) {
 		e := &s.edges[id]
 		o := Outcome{Dependency: *e.dependency}
+
 		installed := len(e.targets) > 0 && s.slots[e.targets[0].slot].installed != nil
 		switch to := s.satisfier(e); {
 		case e.served || installed && to >= 0:
@@ -238,6 +242,7 @@ func subject(e *edge) string {
 	return e.name
 }
 
+// command returns the command by which a user installs the required package.
 func (r *resolution) command(root *Root, e *edge) string {
 	if e.name == "" {
 		return "kubectl package available"
@@ -312,6 +317,7 @@ func (x *Resolver) reachedBy(root *Root) map[place]bool {
 	return f.reached
 }
 
+// intersects reports whether two sets share a package.
 func intersects(a, b map[place]bool) bool {
 	for p := range a {
 		if b[p] {

@@ -6,8 +6,11 @@ import "slices"
 type outcome int
 
 const (
+	// solved means that every choice has been made.
 	solved outcome = iota
+	// unsolvable means that the requirements exclude every solution.
 	unsolvable
+	// exhausted means that the steps were used up, and a solution is unknown.
 	exhausted
 )
 
@@ -23,6 +26,7 @@ func (s *search) run() (outcome, []int32) {
 		if s.isSpent() {
 			return exhausted, nil
 		}
+
 		if c := s.propagate(); c != nil {
 			if !s.learn(c) {
 				return unsolvable, s.core(c)
@@ -30,6 +34,7 @@ func (s *search) run() (outcome, []int32) {
 			s.restore()
 			continue
 		}
+
 		l, state := s.next()
 		s.restore()
 		switch state {
@@ -50,6 +55,7 @@ func (s *search) restore() {
 	}
 }
 
+// step is the result of the walk up to the next decision.
 type step int
 
 const (
@@ -100,6 +106,8 @@ func (s *search) prefer(i int32, fits []bool) literal {
 	return -1
 }
 
+// appendChanged adds changed packages that no requirement of the walk leads to, because their
+// dependents outside of it constrain them.
 func (s *search) appendChanged() {
 	for _, i := range s.changeable {
 		if s.chosen(i) > 0 && !s.isReached(i) {
@@ -108,11 +116,14 @@ func (s *search) appendChanged() {
 	}
 }
 
+// isReached reports whether a slot is in the present queue. Its position can be from a part of the
+// queue that was cut since.
 func (s *search) isReached(i int32) bool {
 	at := s.slots[i].position
 	return at >= 0 && at < len(s.walk.queue) && s.walk.queue[at] == i
 }
 
+// reach appends a slot to the queue, with the requirement that led to it.
 func (s *search) reach(i, via int32) {
 	of := &s.slots[i]
 	of.position, of.via = len(s.walk.queue), via
@@ -202,10 +213,12 @@ func (s *search) addClash(i int32) bool {
 		if o == i || w < 0 || other.installed == nil && !s.isReached(o) {
 			continue
 		}
+
 		unique := other.values[w].offer
 		if !clash(of.namespace, other.namespace, of.values[v].offer.Unique) && (unique == nil || !clash(of.namespace, other.namespace, unique.Unique)) {
 			continue
 		}
+
 		e := edge{slot: i, selector: -1, clash: []int32{i, o}, name: of.name}
 		s.edges = append(s.edges, e)
 		s.add(int32(len(s.edges)-1), no(of.first+v), no(other.first+w))
@@ -361,6 +374,7 @@ func (s *search) cycleOf(way []int32, to int32) []int32 {
 	return nil
 }
 
+// excludeCycle adds a clause that at least one edge of a cycle must not be part of the solution.
 func (s *search) excludeCycle(cycle []int32) {
 	var literals []literal
 	for _, id := range cycle {

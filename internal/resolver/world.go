@@ -33,6 +33,7 @@ type world struct {
 	recorded map[Instance][]recorded
 }
 
+// recorded is a requirement with its dependent, by the dependent's status.
 type recorded struct {
 	dependent   *Installed
 	requirement *Requirement
@@ -89,6 +90,8 @@ func newWorld(in *Input, roots []*Root) *world {
 	return w
 }
 
+// relate records which requirements each instance satisfies, and which instances serve a single
+// one.
 func (w *world) relate(all []*Installed) {
 	for _, d := range all {
 		deps := make([]corev1alpha1.Dependency, len(d.Requirements))
@@ -99,6 +102,7 @@ func (w *world) relate(all []*Installed) {
 				w.recorded[*r.Satisfier] = append(w.recorded[*r.Satisfier], recorded{d, r})
 			}
 		}
+
 		lists := [][]corev1alpha1.Dependency{deps}
 		if r := w.rootOf[d.Instance]; r != nil {
 			lists = nil
@@ -106,6 +110,7 @@ func (w *world) relate(all []*Installed) {
 				lists = append(lists, at.Dependencies)
 			}
 		}
+
 		for _, deps := range lists {
 			for i := range deps {
 				if isPrivate(deps, i) {

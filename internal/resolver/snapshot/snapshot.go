@@ -145,6 +145,7 @@ func Overridden(all []corev1alpha1.Dependency, spec *corev1alpha1.PackageDepende
 	return changed
 }
 
+// override returns a dependency on a package with the fields that the dependent's override sets.
 func override(from *corev1alpha1.DependencyPackage, by *corev1alpha1.DependencyPackageOverride) *corev1alpha1.DependencyPackage {
 	to := &corev1alpha1.DependencyPackage{}
 	if from != nil {
@@ -152,6 +153,7 @@ func override(from *corev1alpha1.DependencyPackage, by *corev1alpha1.DependencyP
 	} else if by.Name == "" {
 		return nil // there is no package whose version could be limited
 	}
+
 	to.Name, to.Version = cmp.Or(by.Name, to.Name), cmp.Or(by.Version, to.Version)
 	if by.Prereleases != nil {
 		to.Prereleases = by.Prereleases.DeepCopy()
