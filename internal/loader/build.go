@@ -78,8 +78,7 @@ func buildLayer(folder string, files Files) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }, tarball.WithMediaType(types.OCILayer))
 }
 
-// writeTar writes folders before files, both sorted, with fixed times and modes: equal files give
-// equal digests.
+// writeTar writes folders before files, without dotted paths.
 func writeTar(w io.Writer, folder string, files Files) error {
 	t := tar.NewWriter(w)
 	// Times, owners and modes are fixed and paths are sorted, so that equal files have an equal

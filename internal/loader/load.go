@@ -260,8 +260,6 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 	if l.opts.keep != nil {
 		*l.opts.keep = *fixturesOf(out, read.left)
 	}
-	// A patch can match only objects that could be read, so an unused one means nothing after a
-	// problem.
 	if len(read.problems) == 0 {
 		// An object with a problem could be the one that a patch or an entry matches.
 		l.unusedPatches(patches)
