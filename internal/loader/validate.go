@@ -94,6 +94,9 @@ func (v *validator) unit(component string) *manifestsv1alpha1.PackageManifest {
 			Because("Rename it to "+strings.TrimSuffix(p, ".json")+".yaml: JSON is YAML, too.", "the object in a .json file is not installed"))
 	}
 
+	// They can explain problems, which leave no package with warnings.
+	v.warnings = append(v.warnings, u.mark(u.result.Warnings)...)
+
 	m := u.result.Manifest
 	if len(m.Test.Template) == 0 {
 		v.withoutTests(u)

@@ -68,6 +68,11 @@ func TestValidate(t *testing.T) {
 			[]string{"templates were not rendered, because these have no default: spec.config.image. Add a test case"},
 		},
 		{
+			"warnings of the manifest are shown with problems, which they can explain",
+			pkg("manifest.yaml", namespacedOnly+"  version: 1.0.0\n  config: {openAPIV3Schema: {type: object, properties: {n: {type: integer, default: 1}}}}\n", "a.yaml.gotmpl", configMap("a", "first", "data: {i: '{{.config.n}}'}\n")),
+			[]string{`map has no entry for key "n"`}, []string{"the key n is a boolean in YAML 1.1; it is read as false"},
+		},
+		{
 			"test cases are rendered",
 			pkg("manifest.yaml", namespacedOnly+required+tests("{name: good, context: {package: {metadata: {name: x, namespace: ns}}, config: {image: z}}}"), "a.yaml.gotmpl", image), nil, nil,
 		},
