@@ -14,11 +14,7 @@ import (
 
 // PackageName parses the arguments of commands about packages, not deployments.
 func PackageName(args []string) (cluster.Name, error) {
-	n, err := cluster.ParseResource(args)
-	if err == nil && n.Deployment {
-		err = fmt.Errorf("%s is not a package: name the package that created it", args[0])
-	}
-	return n, err
+	return cluster.ParseName(strings.Join(args, "/"))
 }
 
 // Positive checks numbers of revisions. 0 means that the flag is not given.

@@ -80,7 +80,7 @@ func TestPauseErrors(t *testing.T) {
 	}{
 		"no manager":   {[]string{"pause", "web", "--timeout", "100ms"}, "was not noticed by a manager after 0.1s: is lockstep-manager running? The change stays"},
 		"no name":      {[]string{"pause"}, "arguments invalid: NAME is missing"},
-		"a deployment": {[]string{"unpause", "objectdeployment/web"}, "is not a package"},
+		"a deployment": {[]string{"unpause", "objectdeployment/web"}, `"objectdeployment" is not a kind of package: write package/web`},
 		"no package":   {[]string{"pause", "package/nope"}, "there is no package shop/nope"},
 		"bad timeout":  {[]string{"pause", "web", "--timeout", "0s"}, "--timeout must be positive"},
 	} {
