@@ -31,7 +31,7 @@ func rolloutRows() []row {
 			name:      "unknown kind",
 			files:     phased(map[string]string{"one": harness.ConfigMap("first-phase", "one", "v1"), "two": widget + "---\n" + harness.ConfigMap("beside", "two", "v1"), "three": harness.ConfigMap("later", "three", "v1")}),
 			condition: "Available", status: "False", reason: "ObjectSetUnready",
-			texts:    []string{"badinput.lockstep.run/v1 Widget", "install its CustomResourceDefinition, or bring it in an earlier phase"},
+			texts:    []string{"badinput.lockstep.run/v1 Widget", "Widget. Install its CustomResourceDefinition, or bring it in an earlier phase"},
 			blocking: "Widget widget", after: bringWidgets,
 		},
 		{

@@ -133,10 +133,10 @@ func (x *run) refusal(s phases.Step, err error) string {
 	var noMatch *meta.NoKindMatchError
 	if errors.As(err, &noMatch) {
 		if state := x.Cluster.State(s.Key.GroupKind()); state.Served && s.Desired != nil {
-			return fmt.Sprintf("the API server does not serve %s, but version %s of it: bring the object in that version",
+			return fmt.Sprintf("the API server does not serve %s, but version %s of it",
 				s.Desired.GroupVersionKind().GroupVersion().String()+" "+s.Key.Kind, state.Version)
 		}
-		return fmt.Sprintf("the API server does not serve %s: install its CustomResourceDefinition", s.Key.GroupKind())
+		return "the API server does not serve " + s.Key.GroupKind().String()
 	}
 
 	if text, about := x.rollout.explainAccount(s, err); about {

@@ -14,8 +14,7 @@ func Decide(c DecisionInput) Decision {
 		return decideGone(c)
 	}
 	if c.Live.Unserved {
-		return Decision{Action: Wait, Message: fmt.Sprintf(
-			"the API server does not serve %s: install its CustomResourceDefinition, or bring it in an earlier phase", kindName(c.Desired))}
+		return Decision{Action: Wait, Message: "the API server does not serve " + kindName(c.Desired)}
 	}
 	if !c.Live.Synced {
 		return Decision{Action: Wait, Message: notSynced(c), Reason: c.Live.Reason}

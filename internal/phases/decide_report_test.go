@@ -148,14 +148,15 @@ func TestDescribe(t *testing.T) {
 	elsewhere := blocked("exists already", "z")
 	elsewhere[0].Phase = "two"
 	for want, blocking := range map[string][]phases.Blocker{
-		`Phase "one" failed: ConfigMap n/a: exists already`:                                                                      slices.Concat(blocked("exists already", "a"), elsewhere),
-		`Phase "one" failed: ConfigMap n/a, ConfigMap n/b, ConfigMap n/c and 7 more: exists already`:                             blocked("exists already", all...),
-		`Phase "one" failed: ConfigMap n/a, ConfigMap n/b: exists already, ConfigMap n/c: no quota`:                              slices.Concat(blocked("exists already", "a", "b"), blocked("no quota", "c")),
-		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 400) + `, ConfigMap n/b: short, and 2 more`:                  slices.Concat(blocked(strings.Repeat("x", 400), "a"), blocked("short", "b"), blocked(strings.Repeat("y", 200), "c", "d")),
-		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 508) + "…":                                                   blocked(strings.Repeat("x", 600), "a"),
-		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 508) + "…, and 3 more":                                       slices.Concat(blocked(strings.Repeat("x", 600), "a"), blocked("no quota", "b", "c", "d")),
-		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 800) + ". Raise the quota.":                                  agents(blocked(strings.Repeat("x", 800)+". Raise the quota.", "a")),
-		`Phase "one" failed: ConfigMap n/a, ConfigMap n/b: is invalid: data: Required value. Correct the object in the package.`: refused(blocked("is invalid: data: Required value", "a", "b")),
+		`Phase "one" failed: ConfigMap n/a: exists already`:                                                                              slices.Concat(blocked("exists already", "a"), elsewhere),
+		`Phase "one" failed: ConfigMap n/a, ConfigMap n/b, ConfigMap n/c and 7 more: exists already`:                                     blocked("exists already", all...),
+		`Phase "one" failed: ConfigMap n/a, ConfigMap n/b: exists already, ConfigMap n/c: no quota`:                                      slices.Concat(blocked("exists already", "a", "b"), blocked("no quota", "c")),
+		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 400) + `, ConfigMap n/b: short, and 2 more`:                          slices.Concat(blocked(strings.Repeat("x", 400), "a"), blocked("short", "b"), blocked(strings.Repeat("y", 200), "c", "d")),
+		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 508) + "…":                                                           blocked(strings.Repeat("x", 600), "a"),
+		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 508) + "…, and 3 more":                                               slices.Concat(blocked(strings.Repeat("x", 600), "a"), blocked("no quota", "b", "c", "d")),
+		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 800) + ". Raise the quota.":                                          agents(blocked(strings.Repeat("x", 800)+". Raise the quota.", "a")),
+		`Phase "one" failed: ConfigMap n/a, ConfigMap n/b: is invalid: data: Required value. Correct the object in the package.`:         refused(blocked("is invalid: data: Required value", "a", "b")),
+		`Phase "one" failed: ConfigMap n/a: .dat: field not declared in schema, did you mean "data"? Correct the object in the package.`: refused(blocked(`.dat: field not declared in schema, did you mean "data"?`, "a")),
 	} {
 		if got := phases.Describe(blocking); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

@@ -53,7 +53,10 @@ func Describe(blocking []Blocker) string {
 
 	if b := blocking[0]; b.Kind == BlockRefused || b.Kind == BlockAPI {
 		if remedy := refusals.Remedy(b.Key, b.Message); remedy != "" {
-			text += ". " + remedy
+			if !strings.HasSuffix(text, "?") {
+				text += "."
+			}
+			text += " " + remedy
 		}
 	}
 

@@ -81,6 +81,10 @@ func TestRefused(t *testing.T) {
 			"the API server does not answer in time about ConfigMap shop/web", "It is retried automatically"},
 		{`.spec.template.spec.containers[name="main"].imagee: field not declared in schema, did you mean "image"?`, ReasonRefused,
 			"ConfigMap shop/web does not fit the schema of its kind: .spec.template", "Correct the object in the package."},
+		{`create coordination.k8s.io Lease shop/web: Lease in version "v1" cannot be handled as a Lease: parsing time "2026-01-01": cannot parse "" as "T"`, ReasonRefused,
+			"the API server refuses ConfigMap shop/web: Lease in version", "Correct the object in the package."},
+		{"the API server does not serve example.com/v1 Foo, but version v2 of it", ReasonUnserved,
+			"ConfigMap shop/web is of a kind that is not served: example.com/v1 Foo, but version v2 of it", "Bring the object in that version."},
 		{"the watch of its kind is starting", ReasonUnanswered, "ConfigMap shop/web waits for the first list of its kind", "kubectl get --raw"},
 		{"is being deleted; held by finalizer example.com/hold", ReasonDeleting, "held by finalizer example.com/hold", "finalizer"},
 	} {
@@ -95,7 +99,7 @@ func TestRefused(t *testing.T) {
 		"apps":        "Correct apiVersion and kind in the package",
 	} {
 		key := objects.Key{Group: group, Kind: "Foo", Namespace: "shop", Name: "web"}
-		message := "the API server does not serve " + group + "/v1 Foo: install its CustomResourceDefinition, or bring it in an earlier phase"
+		message := "the API server does not serve " + group + "/v1 Foo"
 		c, is := refused(key, short(key), message)
 		if !is || c.reason != ReasonUnserved || c.text != "Foo shop/web is of a kind that is not served: "+group+"/v1 Foo" || !strings.HasPrefix(c.remedy, remedy) {
 			t.Errorf("%s: %+v", group, c)

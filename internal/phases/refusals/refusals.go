@@ -140,17 +140,14 @@ func unfit(key objects.Key, object, message string) (Refusal, bool) {
 		return of(Unserved, object+" is of a kind whose API does not answer: "+reason,
 			"See whether its API server runs: kubectl get apiservices. The phase continues automatically as soon as it answers.")
 	case says("the API server does not serve"):
-		kind, advice := unserved(reason)
-		if !strings.Contains(key.Group, ".") {
-			advice = "Correct apiVersion and kind in the package, or upgrade the cluster: this group belongs to Kubernetes itself."
-		}
+		kind := strings.TrimPrefix(reason, "the API server does not serve ")
 		return of(Unserved, object+" is of a kind that is not served: "+kind,
-			strings.TrimSpace(advice+" The phase continues automatically as soon as the kind is served."))
+			serve(key, kind)+" The phase continues automatically as soon as the kind is served.")
 	case says("is being deleted"):
 		return of(Deleting, object+" "+message, "It continues when the object no longer exists. The controller that set a finalizer removes it.")
 	case misfit.MatchString(message):
 		return of(Refused, object+" does not fit the schema of its kind: "+message, "Correct the object in the package.")
-	case says("is invalid"), says("unknown field"), says("Required value"), says("failed to create typed patch"):
+	case says("is invalid"), says("unknown field"), says("Required value"), says("failed to create typed patch"), says(" cannot be handled as a "):
 		return of(Refused, "the API server refuses "+object+": "+reason, "Correct the object in the package.")
 	}
 
@@ -174,13 +171,16 @@ func unanswered(reason string) bool {
 	return false
 }
 
-// unserved returns the kind that is not served, and a remedy, which can be empty.
-func unserved(reason string) (kind, remedy string) {
-	kind = strings.TrimPrefix(reason, "the API server does not serve ")
-	if what, advice, found := strings.Cut(kind, ": "); found && (strings.HasPrefix(advice, "install ") || strings.HasPrefix(advice, "bring ")) {
-		return what, upper(advice)
+// serve returns the remedy for a kind that is not served.
+func serve(key objects.Key, kind string) string {
+	switch {
+	case strings.Contains(kind, ", but version "):
+		return "Bring the object in that version."
+	case !strings.Contains(key.Group, "."):
+		return "Correct apiVersion and kind in the package, or upgrade the cluster: this group belongs to Kubernetes itself."
+	default:
+		return "Install its CustomResourceDefinition, or bring it in an earlier phase."
 	}
-	return kind, ""
 }
 
 var missingNamespace = regexp.MustCompile(`^namespaces "[^"]*" not found`)
