@@ -33,6 +33,8 @@ func PrintExample(ctx context.Context, streams genericiooptions.IOStreams, schem
 	if err != nil || compiled == nil {
 		return nil
 	}
+	// The example is checked as the manager would check it. Rules over several values cannot be
+	// satisfied by a generated one.
 	_, _, broken, errs := compiled.Admit(ctx, path, raw)
 	for _, problem := range append(errs, broken...) {
 		fmt.Fprintln(streams.ErrOut, terminal.Line("note: set "+strings.TrimPrefix(problem.Field, "values.")+": "+strings.TrimPrefix(problem.Error(), problem.Field+": ")))

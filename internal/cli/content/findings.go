@@ -55,6 +55,7 @@ func PrintFindings(out io.Writer, styles terminal.Styles, f Findings) {
 	}
 
 	severity := styles.Busy("warning") + ":"
+	// The same warning for many objects has the same remedy, so a few of them suffice.
 	type kind struct{ reason, field, remedy string }
 	seen := map[kind]int{}
 	for _, w := range f.Warnings {

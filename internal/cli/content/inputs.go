@@ -67,6 +67,8 @@ func (in *Inputs) One(ctx context.Context, name string) error {
 	return in.pattern(name)
 }
 
+// pattern reads the files that match a pattern, in alphabetical order. The shell can leave a
+// pattern as it is.
 func (in *Inputs) pattern(pattern string) error {
 	if !doublestar.ValidatePathPattern(pattern) {
 		return fmt.Errorf("%q is not a valid file pattern", pattern)
@@ -90,6 +92,8 @@ func (in *Inputs) pattern(pattern string) error {
 	return nil
 }
 
+// folder reads the YAML and JSON files below a folder. Names that start with a dot belong to other
+// tools.
 func (in *Inputs) folder(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "Chart.yaml")); err == nil {
 		return fmt.Errorf("%s is a chart of Helm: render it first, for example with helm template NAME %s | kubectl package kickstart NAME -f -", dir, dir)
@@ -116,6 +120,7 @@ func (in *Inputs) folder(dir string) error {
 	return err
 }
 
+// file reads one file.
 func (in *Inputs) file(p string) error {
 	f, err := os.Open(p)
 	if err != nil {
@@ -125,6 +130,7 @@ func (in *Inputs) file(p string) error {
 	return in.read(p, f)
 }
 
+// fetch reads a file from a web server. Errors show its address without credentials.
 func (in *Inputs) fetch(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -139,6 +145,7 @@ func (in *Inputs) fetch(ctx context.Context, address string) error {
 	shown := plain.Redacted()
 	request.Header.Set("User-Agent", "kubectl-package/"+version.Get())
 	client := http.Client{CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+		// A server can redirect forever.
 		if len(via) > limits.Redirects {
 			return fmt.Errorf("it redirects more than %d times", limits.Redirects)
 		}
@@ -148,6 +155,7 @@ func (in *Inputs) fetch(ctx context.Context, address string) error {
 	response, err := client.Do(request)
 	if err != nil {
 		var failure *url.Error
+		// The text of url.Error has the whole address, so only its cause is shown.
 		if errors.As(err, &failure) {
 			err = failure.Err
 		}
@@ -161,6 +169,7 @@ func (in *Inputs) fetch(ctx context.Context, address string) error {
 	return in.read(shown, response.Body)
 }
 
+// read adds one input. It reads one byte more than the limit, to notice a larger input.
 func (in *Inputs) read(name string, r io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(r, int64(limits.KickstartBytes-in.bytes)+1))
 	if err != nil {

@@ -74,6 +74,7 @@ func (r *RegistryFlags) Puller(folder string, refs ...string) (*registry.Puller,
 
 // trusts reports whether a registry can be reached by plain HTTP without a flag.
 func (r *RegistryFlags) trusts(reg string) bool {
+	// A registry with its own authority is meant to be verified.
 	if own, err := registry.ParseAuthorities(r.cas); err != nil || own.Has(reg) {
 		return false
 	}
@@ -95,6 +96,7 @@ func (r *RegistryFlags) PullFrom(ctx context.Context, folder, ref string, keys a
 	return r.pullAs(ctx, folder, ref, registry.Access{Keychain: keys})
 }
 
+// pullAs is PullFrom with any restrictions of the read.
 func (r *RegistryFlags) pullAs(ctx context.Context, folder, ref string, access registry.Access) (*registry.Image, error) {
 	puller, err := r.Puller(folder, ref)
 	if err != nil {
@@ -203,6 +205,7 @@ func (r *RegistryFlags) Remote(ctx context.Context, ref string) (name.Reference,
 	return parsed, options, err
 }
 
+// remote returns the options for requests to a registry.
 func (r *RegistryFlags) remote(ctx context.Context, reg name.Registry) ([]remote.Option, error) {
 	carrier, err := r.transport(reg)
 	if err != nil {
@@ -259,6 +262,7 @@ func (r *RegistryFlags) transport(reg name.Registry) (http.RoundTripper, error) 
 		return nil, err
 	}
 
+	// The clone keeps the proxy and timeouts of the default transport.
 	carrier := http.DefaultTransport.(*http.Transport).Clone()
 	carrier.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	insecure := r.trusts(reg.RegistryStr()) || hosts[reg.RegistryStr()]
@@ -271,6 +275,7 @@ func (r *RegistryFlags) transport(reg name.Registry) (http.RoundTripper, error) 
 	return tlsOnly{own}, nil
 }
 
+// errPlainHTTP means that a registry was reached without TLS.
 var errPlainHTTP = errors.New("plain HTTP")
 
 // tlsOnly rejects plain HTTP, because the library falls back to it on private addresses.

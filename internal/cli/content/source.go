@@ -61,6 +61,7 @@ func ReadFolder(path string) (loader.Files, error) {
 		return nil, fmt.Errorf("%s is not a folder: name the folder with the manifest.yaml", path)
 	}
 
+	// A folder without files is not an empty package, but a mistaken path.
 	files, err := loader.ReadFolder(path)
 	if err == nil && len(files) == 0 {
 		return nil, fmt.Errorf("there are no files in %s: name the folder with the manifest.yaml", path)
@@ -91,6 +92,7 @@ func ParseConfig(name string, data []byte) ([]byte, error) {
 		return nil, fmt.Errorf("the configuration cannot be read: %w", err)
 	}
 
+	// An empty file is an empty configuration.
 	switch len(docs) {
 	case 0:
 		return []byte("{}"), nil

@@ -14,6 +14,8 @@ import (
 
 // WriteFolder creates a folder completely or not at all.
 func WriteFolder(folder string, files loader.Files) error {
+	// The folder is complete before it gets its name, and the temporary one is removed after an
+	// error.
 	write := func() error {
 		if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
 			return err
