@@ -38,6 +38,7 @@ func ConfigKeys(schema *apiextensionsv1.JSONSchemaProps) []Key {
 	return keys
 }
 
+// walk adds the keys below a path, parents before children.
 func walk(schema *apiextensionsv1.JSONSchemaProps, path string, keys *[]Key) {
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		props := schema.Properties[name]
@@ -48,6 +49,7 @@ func walk(schema *apiextensionsv1.JSONSchemaProps, path string, keys *[]Key) {
 		}
 
 		switch {
+		// A default for a password would be printed and copied.
 		case props.Default != nil && props.Format == "password":
 			key.Default = hidden
 		case props.Default != nil:
@@ -69,6 +71,7 @@ func walk(schema *apiextensionsv1.JSONSchemaProps, path string, keys *[]Key) {
 	}
 }
 
+// typeOf returns the type of a value in one or a few words.
 func typeOf(props *apiextensionsv1.JSONSchemaProps) string {
 	switch {
 	case props.XIntOrString:
@@ -83,6 +86,7 @@ func typeOf(props *apiextensionsv1.JSONSchemaProps) string {
 	return props.Type
 }
 
+// allowed returns the constraints of a value, as far as they are short enough to read.
 func allowed(props *apiextensionsv1.JSONSchemaProps) string {
 	var parts []string
 	if len(props.Enum) > 0 {
@@ -125,6 +129,7 @@ func allowed(props *apiextensionsv1.JSONSchemaProps) string {
 	return strings.Join(parts, "; ")
 }
 
+// plain returns a JSON text without its quotes, and any other JSON as it is.
 func plain(raw []byte) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

@@ -11,6 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// exampleDepth limits the objects in an example of values.
 const exampleDepth = 32 // of objects in an example of values, because each is indented
 
 // ConfigText is a table of the keys of a configuration schema.
@@ -37,10 +38,13 @@ func Example(schema *apiextensionsv1.JSONSchemaProps) string {
 	return e.String()
 }
 
+// example collects the lines of an example.
 type example struct{ strings.Builder }
 
+// step is the indentation of one level.
 const step = 2
 
+// line adds a line. off comments it out.
 func (e *example) line(indent int, off bool, text string) {
 	mark := ""
 	if off {
@@ -49,6 +53,7 @@ func (e *example) line(indent int, off bool, text string) {
 	e.WriteString(mark + strings.Repeat(" ", indent) + text + "\n")
 }
 
+// lines adds several lines.
 func (e *example) lines(indent int, off bool, lines []string) {
 	for _, line := range lines {
 		e.line(indent, off, line)
@@ -82,6 +87,7 @@ func (e *example) properties(schema *apiextensionsv1.JSONSchemaProps, given map[
 	return active
 }
 
+// comments adds the description and the constraints of a key above it.
 func (e *example) comments(props *apiextensionsv1.JSONSchemaProps, indent int, off, required, secret bool) {
 	for line := range strings.Lines(strings.TrimSpace(props.Description)) {
 		e.line(indent, off, strings.TrimSpace("# "+terminal.Line(strings.TrimSpace(line))))
@@ -101,12 +107,16 @@ func (e *example) comments(props *apiextensionsv1.JSONSchemaProps, indent int, o
 	e.line(indent, off, "# "+terminal.Line(about))
 }
 
+// property adds a key with its value. An object is written key by key, so that each key has its
+// comments.
 func (e *example) property(name string, props *apiextensionsv1.JSONSchemaProps, value any, indent int, on bool) {
 	if len(props.Properties) > 0 && indent < exampleDepth*step {
 		given, _ := value.(map[string]any)
 		inner := &example{}
 		active := inner.properties(props, given, indent+step, on)
 		lines := yamlLines(name, map[string]any{})
+		// An object without an active key has to be empty in YAML, because no value would make it
+		// null.
 		if last := len(lines) - 1; !on || active {
 			lines[last] = strings.TrimSuffix(lines[last], " {}")
 		}
@@ -122,6 +132,7 @@ func (e *example) property(name string, props *apiextensionsv1.JSONSchemaProps, 
 	e.lines(indent, !on, yamlLines(name, value))
 }
 
+// yamlLines returns a key and its value as lines of YAML.
 func yamlLines(name string, value any) []string {
 	var text strings.Builder
 	if err := terminal.WriteYAML(&text, map[string]any{name: value}); err != nil {
@@ -130,6 +141,7 @@ func yamlLines(name string, value any) []string {
 	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 }
 
+// defaultOf returns the default of a value, and whether it has one.
 func defaultOf(props *apiextensionsv1.JSONSchemaProps) (value any, set bool) {
 	if props.Default == nil {
 		return nil, false

@@ -22,6 +22,8 @@ type Grant struct {
 	Rules []rbacv1.PolicyRule `json:"rules,omitempty"`
 }
 
+// grants returns the rights that roles and bindings of the package give, sorted by role. An invalid
+// object is left out, because the API server refuses it.
 func grants(all []*unstructured.Unstructured) []Grant {
 	byRole := map[string]*Grant{}
 	of := func(kind, namespace, name string) *Grant {
@@ -72,6 +74,7 @@ func grants(all []*unstructured.Unstructured) []Grant {
 	return out
 }
 
+// roleName returns the name of a role or a subject.
 func roleName(kind, namespace, name string) string {
 	return objects.Key{Kind: kind, Namespace: namespace, Name: name}.String()
 }

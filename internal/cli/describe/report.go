@@ -67,6 +67,7 @@ func AsksOf(m *manifestsv1alpha1.PackageManifest) *Asks {
 	return &Asks{m.Spec.Permissions.ServiceAccountName, rules}
 }
 
+// String describes the request in a sentence.
 func (a *Asks) String() string {
 	return fmt.Sprintf("The package requests rights for its ServiceAccount %s: no object is written unless the ceiling of the manager (--permission-ceiling) includes them: %s",
 		a.ServiceAccount, permissions.DescribeRules(a.Rules))
@@ -143,6 +144,7 @@ func Of(pkg *loader.Package, files loader.Files, component string, components []
 	return r, nil
 }
 
+// images returns the images of the manifest with their digests in the lock.
 func images(pkg *loader.Package) []Image {
 	digests := map[string]string{}
 	if pkg.Lock != nil {
@@ -158,6 +160,7 @@ func images(pkg *loader.Package) []Image {
 	return out
 }
 
+// probesOf returns the probes that select an object, as texts.
 func probesOf(probes []corev1alpha1.ObjectSetProbe, u *unstructured.Unstructured) []string {
 	var out []string
 	kind := u.GroupVersionKind().GroupKind()
@@ -168,6 +171,7 @@ func probesOf(probes []corev1alpha1.ObjectSetProbe, u *unstructured.Unstructured
 		}
 		if s.Selector != nil {
 			selector, err := metav1.LabelSelectorAsSelector(s.Selector)
+			// The loader reports an invalid selector.
 			if err != nil || !selector.Matches(labels.Set(u.GetLabels())) {
 				continue
 			}
@@ -181,6 +185,7 @@ func probesOf(probes []corev1alpha1.ObjectSetProbe, u *unstructured.Unstructured
 	return out
 }
 
+// probeText returns a probe as text.
 func probeText(p corev1alpha1.Probe) string {
 	switch {
 	case p.Condition != nil:
@@ -193,6 +198,7 @@ func probeText(p corev1alpha1.Probe) string {
 	return ""
 }
 
+// constraints returns the constraints of a package as texts.
 func constraints(all []manifestsv1alpha1.PackageManifestConstraint) []string {
 	var out []string
 	for _, c := range all {
@@ -220,6 +226,7 @@ func constraints(all []manifestsv1alpha1.PackageManifestConstraint) []string {
 	return out
 }
 
+// dependencies returns the dependencies of a package as texts, first the ones on packages and APIs.
 func dependencies(pkg *loader.Package) []string {
 	var out []string
 	for _, d := range pkg.Dependencies {

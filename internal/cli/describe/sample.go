@@ -6,6 +6,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
+// sampleDepth limits a made-up value in an example.
 const sampleDepth = 8 // of a made-up value in an example
 
 // sample shows the form of a value: its default, example or first choice, or else an empty one. The
@@ -42,6 +43,8 @@ func sample(props *apiextensionsv1.JSONSchemaProps, depth int) any {
 	return map[string]any{}
 }
 
+// object returns an object with its required fields. Below the first level it also has the optional
+// ones, to show their form.
 func object(props *apiextensionsv1.JSONSchemaProps, depth int) any {
 	fields := map[string]any{}
 	if depth >= sampleDepth {

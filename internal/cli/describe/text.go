@@ -29,11 +29,13 @@ func Text(r *Report, styles terminal.Styles) string {
 	return w.String()
 }
 
+// writer collects the text of a report.
 type writer struct {
 	strings.Builder
 	styles terminal.Styles
 }
 
+// line adds a line. Its texts are escaped, because authors of packages choose them.
 func (w *writer) line(format string, args ...any) {
 	for i, arg := range args {
 		if text, ok := arg.(string); ok {
@@ -43,8 +45,10 @@ func (w *writer) line(format string, args ...any) {
 	w.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
 }
 
+// title adds the title of a section.
 func (w *writer) title(text string) { w.WriteString("\n" + w.styles.Strong(text) + "\n") }
 
+// table adds a table whose first row is the head.
 func (w *writer) table(rows [][]string) {
 	for i := range rows {
 		for j := range rows[i] {
@@ -60,6 +64,7 @@ func (w *writer) table(rows [][]string) {
 	}
 }
 
+// head adds the fields about the whole package.
 func (w *writer) head(r *Report) {
 	w.WriteString(w.styles.Strong(terminal.Line(strings.TrimSpace(r.Name+" "+r.Version))) + "\n")
 	kinds := map[string]string{"Cluster": "ClusterPackage", "Namespaced": "Package"}
@@ -93,6 +98,7 @@ func (w *writer) head(r *Report) {
 	}
 }
 
+// owners returns the owners in one line.
 func owners(all []manifestsv1alpha1.PackageManifestOwner) string {
 	texts := make([]string, len(all))
 	for i, o := range all {
@@ -103,6 +109,7 @@ func owners(all []manifestsv1alpha1.PackageManifestOwner) string {
 	return strings.Join(texts, ", ")
 }
 
+// links returns the links in one line.
 func links(all []manifestsv1alpha1.PackageManifestLink) string {
 	texts := make([]string, len(all))
 	for i, l := range all {
@@ -111,6 +118,7 @@ func links(all []manifestsv1alpha1.PackageManifestLink) string {
 	return strings.Join(texts, ", ")
 }
 
+// phases adds the phases with their objects and probes.
 func (w *writer) phases(r *Report) {
 	w.title("Phases")
 	for i, phase := range r.Phases {
@@ -137,11 +145,13 @@ func (w *writer) phases(r *Report) {
 	}
 }
 
+// objectName returns the kind with its group, and the name of an object.
 func objectName(o Object) string {
 	kind := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind()
 	return kind.String() + " " + objects.Key{Namespace: o.Namespace, Name: o.Name}.NamespacedName()
 }
 
+// config adds the keys of the configuration.
 func (w *writer) config(r *Report) {
 	w.title("Configuration")
 	if len(r.Config) == 0 {
@@ -151,6 +161,7 @@ func (w *writer) config(r *Report) {
 	w.keys(r.Config)
 }
 
+// keys adds a table of keys.
 func (w *writer) keys(keys []Key) {
 	rows := [][]string{{"KEY", "TYPE", "DEFAULT", "DESCRIPTION"}}
 	for _, key := range keys {
@@ -168,6 +179,7 @@ func (w *writer) keys(keys []Key) {
 	w.table(rows)
 }
 
+// images adds the images of the manifest, and the ones that objects name.
 func (w *writer) images(r *Report) {
 	w.imageTable("Images", r.Images)
 	uses := make([]Image, len(r.Uses))
@@ -177,6 +189,7 @@ func (w *writer) images(r *Report) {
 	w.imageTable("Images of its objects, as the manager writes them", uses)
 }
 
+// imageTable adds a table of images, unless there are none.
 func (w *writer) imageTable(title string, images []Image) {
 	if len(images) == 0 {
 		return
@@ -190,6 +203,7 @@ func (w *writer) imageTable(title string, images []Image) {
 	w.table(rows)
 }
 
+// rights adds the requested, granted and needed rights.
 func (w *writer) rights(r *Report) {
 	if r.Asks != nil {
 		w.title("Requests these rights for its ServiceAccount " + r.Asks.ServiceAccount)
@@ -216,6 +230,7 @@ func (w *writer) rights(r *Report) {
 	}
 }
 
+// rules adds a line for each rule.
 func (w *writer) rules(indent string, rules []rbacv1.PolicyRule) {
 	for _, rule := range rules {
 		on := strings.Join(Targets(rule.APIGroups, rule.Resources, rule.NonResourceURLs), ", ")
