@@ -52,6 +52,7 @@ func (a *Archive) Add(name, about string, content []byte) {
 		a.Lack(name, fmt.Sprintf("the first %d bytes of %d are in the archive", MaxFileBytes, len(content)))
 		content = content[:MaxFileBytes]
 	}
+	// A file that is too large for the rest of the archive is left out. Smaller ones can still fit.
 	if a.size+len(content) > MaxBytes {
 		a.Lack(name, fmt.Sprintf("the archive would be larger than %d MiB", MaxBytes>>20))
 		return
@@ -94,6 +95,7 @@ func (a *Archive) Lack(what, why string) { a.Missing = append(a.Missing, Missing
 // Contents lists the files of the archive, and the missing parts.
 func (a *Archive) Contents() string {
 	var b strings.Builder
+
 	rows := [][]string{{"FILE", "BYTES", "CONTENT"}}
 	for _, f := range a.Files {
 		rows = append(rows, []string{f.Name, fmt.Sprint(f.Size), f.About})
@@ -113,6 +115,8 @@ func (a *Archive) Contents() string {
 	return b.String()
 }
 
+// about precedes the contents in the archive. It describes the redaction, so that readers know its
+// limits.
 const about = `Data that kubectl package support read from a cluster, with the rights of the user who ran it.
 
 Each object has only the fields that show its state: no config, no content of objects of packages, no template, no patch, no

@@ -39,6 +39,7 @@ const (
 	supportLogLines  = 20_000 // of each container's log, some 4 MiB
 )
 
+// supportCommand is kubectl package support.
 type supportCommand struct {
 	command.Command
 	file, manager string
@@ -73,6 +74,8 @@ before you pass it on.`,
 	return cmd
 }
 
+// run gathers the information, prints the contents, and writes the archive. An existing file is
+// never overwritten.
 func (c *supportCommand) run(ctx context.Context) error {
 	cl, err := c.Connect()
 	if err != nil {
@@ -96,6 +99,7 @@ func (c *supportCommand) run(ctx context.Context) error {
 	if file == "" {
 		file = "lockstep-support-" + g.archive.Created.Format("20060102-150405") + ".tar.gz"
 	}
+	// Only the user can read the file, because the redaction is not perfect.
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -116,6 +120,7 @@ type gathering struct {
 	manager string
 	archive *Archive
 
+	// objects have only the fields that the archive shows.
 	objects   map[string][]map[string]any // by kind
 	names     map[string]bool
 	sensitive map[string]bool
@@ -123,6 +128,7 @@ type gathering struct {
 	redactor  *Redactor
 }
 
+// run reads everything into the archive. A part that cannot be read is recorded as missing.
 func (g *gathering) run(ctx context.Context) error {
 	found, hidden, err := g.Packages(ctx) // fails if the cluster cannot be reached, which an archive would not show
 	if err != nil && !apierrors.IsForbidden(err) {
@@ -147,6 +153,7 @@ func (g *gathering) run(ctx context.Context) error {
 		return err
 	}
 
+	// All sensitive values must be known before the first text is redacted.
 	g.redactor = NewRedactor(slices.Sorted(maps.Keys(g.sensitive)), g.names)
 	if !g.redactor.Complete() {
 		g.archive.Lack("texts", "the packages have too much config to search texts for, so all texts of several words are withheld")
@@ -188,6 +195,8 @@ func (g *gathering) read(ctx context.Context, kind schema.GroupVersionKind, wher
 	}
 }
 
+// list reads the objects of a kind, page by page. It keeps few fields of each, and none once there
+// are more than fit into the archive.
 func (g *gathering) list(ctx context.Context, kind schema.GroupVersionKind, opts []client.ListOption) error {
 	sizes := 0
 	pages := pager.New(func(ctx context.Context, raw metav1.ListOptions) (apiruntime.Object, error) {
@@ -244,6 +253,7 @@ func (g *gathering) addObjects(kind string) {
 	g.archive.Add("objects/"+strings.ToLower(kind)+".json", terminal.Count(count, "object"), b.Bytes())
 }
 
+// addVersions adds the versions of the plugin and the API server.
 func (g *gathering) addVersions() {
 	versions := map[string]string{"plugin": version.Get(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
 	if clients, err := kubernetes.NewForConfig(g.Config); err == nil {
@@ -311,6 +321,7 @@ func (g *gathering) addLogs(ctx context.Context) {
 	}
 }
 
+// addLog adds the end of the log of a container.
 func (g *gathering) addLog(ctx context.Context, clients kubernetes.Interface, pod *corev1.Pod, container string, previous bool) {
 	name := "logs/" + pod.Name + "_" + container
 	about := "the end of the log"

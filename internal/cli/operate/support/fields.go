@@ -96,6 +96,7 @@ func Show(object map[string]any, show func(string) string) map[string]any {
 	return out
 }
 
+// shown returns the parts of a value that some fields select. It passes texts through show.
 func shown(value any, f fields, show func(string) string) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -123,6 +124,7 @@ func shown(value any, f fields, show func(string) string) any {
 	return value
 }
 
+// sensitiveDigits is the minimum length of a number that might be a password.
 const sensitiveDigits = 8 // of a number that might be a password; ports, sizes and times are shorter
 
 // numberOf writes a number as texts do.

@@ -83,6 +83,7 @@ func forms(values []string) iter.Seq[string] {
 // several words is withheld.
 func (r *Redactor) Complete() bool { return !r.tooMany }
 
+// withheldText replaces a text that cannot be searched.
 const withheldText = "[withheld]"
 
 var (
@@ -96,6 +97,7 @@ var (
 
 // Text returns a text of any number of lines, without the values, and without likely credentials.
 func (r *Redactor) Text(text string) string {
+	// A text of one word is a name or a reason of the engine, and no value is quoted in it.
 	if strings.ContainsAny(text, " \n") {
 		if r.tooMany {
 			return withheldText
