@@ -156,7 +156,6 @@ func (c *inspectCommand) read(ctx context.Context, source string) (loader.Files,
 	}
 
 	c.preview.override, c.preview.rewrite = images.Rewrite, images.RewriteInObject
-
 	return image.Files, nil
 }
 

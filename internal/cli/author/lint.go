@@ -139,7 +139,6 @@ func (c *lintCommand) run(ctx context.Context, source string) error {
 	}
 
 	found, err := lint.Run(ctx, files, opts)
-
 	var older *lint.FromError
 	// The problem is in the older package, so the message names that one.
 	if errors.As(err, &older) {

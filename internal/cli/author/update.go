@@ -47,7 +47,6 @@ the manifest.`,
 	}, c.run)
 
 	c.registry.Add(cmd)
-
 	return cmd
 }
 
@@ -80,7 +79,6 @@ func (c *updateCommand) run(ctx context.Context, source string) error {
 	}
 
 	fmt.Fprintln(c.streams.Out, "Package updated successfully!")
-
 	return nil
 }
 

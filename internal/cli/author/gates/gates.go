@@ -39,12 +39,15 @@ func KindOf[O Object](o O) schema.GroupKind {
 	return gv.WithKind(fields.Text(o.Content(), "kind")).GroupKind()
 }
 
+// nameOf returns the name of an object.
 func nameOf[O Object](o O) string { return fields.Text(o.Content(), "metadata", "name") }
 
+// is reports whether an object is of a kind.
 func is[O Object](o O, group, kind string) bool {
 	return KindOf(o) == schema.GroupKind{Group: group, Kind: kind}
 }
 
+// hasPods reports whether a kind has pods.
 func hasPods[O Object](o O) bool { return slices.Contains(workloads, KindOf(o)) }
 
 // Needs returns the needs of the objects' probes, in the order of the objects.
@@ -60,6 +63,7 @@ func Needs[O Object](all []O) []Need[O] {
 // NeedsOf returns the needs of one object's probe.
 func NeedsOf[O Object](all []O, o O) []Need[O] { return needsOf(all, o, Defined(all)) }
 
+// needsOf returns the needs of an object, given the kinds that the package defines.
 func needsOf[O Object](all []O, o O, defined map[schema.GroupKind]bool) (out []Need[O]) {
 	add := func(why string, on ...O) {
 		for _, other := range on {
@@ -81,6 +85,8 @@ func needsOf[O Object](all []O, o O, defined map[schema.GroupKind]bool) (out []N
 	case kind == schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
 		add("is served by", servers(all, fields.Map(o.Content(), "spec", "service"))...)
 	case kind == schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+		// A claim that is bound for its first consumer waits for that consumer. With several, any
+		// of them suffices.
 		if users := usersOf(all, o); len(users) == 1 {
 			add("is bound only for", users...)
 		}
@@ -107,6 +113,7 @@ func used(content map[string]any, visit func(kind schema.GroupKind, name, why st
 	configMap, secret := schema.GroupKind{Kind: "ConfigMap"}, schema.GroupKind{Kind: "Secret"}
 	pod, _ := fields.PodSpec(content)
 	see := func(kind schema.GroupKind, from any, field, why string) {
+		// An optional reference does not keep the pods from starting.
 		if name := fields.Text(from, field); name != "" && !fields.Bool(from, "optional") {
 			visit(kind, name, why)
 		}
@@ -149,6 +156,7 @@ func references[O Object](all []O, o O, visit func(why string, on O)) {
 			}
 		}
 
+		// A Secret can be made by a controller from a custom resource.
 		if found || kind.Kind != "Secret" {
 			return
 		}

@@ -19,6 +19,7 @@ func Selected[O Object](all []O, service O) []O {
 		if is(o, "", "Pod") {
 			labels = fields.Map(o.Content(), "metadata", "labels")
 		}
+		// Labels that are expressions of a template cannot be compared.
 		for key, value := range selector {
 			if s, isText := value.(string); !isText || fields.Text(labels, key) != s {
 				return false
@@ -59,6 +60,8 @@ func called[O Object](all []O, o O) []O {
 // Service.
 func Calls[O Object](o, service O) bool { return names(CommandTexts(o), o, service) }
 
+// names reports whether one of the texts has the host name of a Service. Within its namespace, the
+// bare name suffices in a URL.
 func names[O Object](texts []string, o, service O) bool {
 	if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, nameOf(service)) }) {
 		return false // most texts, without a regular expression

@@ -34,6 +34,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
+// buildCommand is kubectl package repository build.
 type buildCommand struct {
 	repositoryCommand
 	output string
@@ -43,12 +44,14 @@ type buildCommand struct {
 	missing []missingImage
 }
 
+// missingImage is an image that is pushed along with the repository.
 type missingImage struct {
 	image v1.Image
 	ref   string
 	tags  []name.Tag
 }
 
+// newBuild returns the command repository build.
 func newBuild(streams genericiooptions.IOStreams) *cobra.Command {
 	c := &buildCommand{repositoryCommand: repositoryCommand{streams: streams}}
 	cmd := &cobra.Command{
@@ -80,6 +83,7 @@ Documents that cannot be offered are named and left out. The same input gives th
 	return cmd
 }
 
+// check validates the flags, and returns the tags of the repository.
 func (c *buildCommand) check(args []string) ([]name.Tag, error) {
 	switch {
 	case len(args) == 0:
@@ -112,8 +116,10 @@ func repositoryName(of string) string {
 	return base
 }
 
+// endings are the formats of an output.
 var endings = []string{".yaml", ".yml", ".tar.gz", ".tgz", ".tar"}
 
+// form returns the format of an output; empty if it has no known one.
 func form(file string) string {
 	for _, ending := range endings {
 		if strings.HasSuffix(file, ending) {
@@ -123,6 +129,8 @@ func form(file string) string {
 	return ""
 }
 
+// run reads the inputs, builds the repository, and saves or pushes it. Images of packages are
+// pushed only after the repository was built without an error.
 func (c *buildCommand) run(ctx context.Context, args []string, tags []name.Tag) error {
 	found := &input{}
 	for _, arg := range args {
@@ -148,6 +156,7 @@ func (c *buildCommand) run(ctx context.Context, args []string, tags []name.Tag) 
 	if err != nil {
 		return err
 	}
+	// The result is read like a cluster would read it, before anything is pushed.
 	content, err := repository.Read(files)
 	if err != nil {
 		return err
@@ -167,6 +176,7 @@ func (c *buildCommand) run(ctx context.Context, args []string, tags []name.Tag) 
 	return c.write(ctx, files, content, tags)
 }
 
+// write saves and pushes the repository.
 func (c *buildCommand) write(ctx context.Context, files loader.Files, content *repository.Content, tags []name.Tag) error {
 	image, err := loader.BuildFolder(repository.Folder, files, loader.BuildOptions{})
 	if err != nil {
@@ -216,6 +226,7 @@ func save(file string, image v1.Image, files loader.Files) error {
 	if err != nil || len(layers) != 1 {
 		return fmt.Errorf("build the archive: %w", err)
 	}
+	// The layer of the image is the archive itself, so that both have the same files.
 	open := layers[0].Compressed
 	if form(file) == ".tar" {
 		open = layers[0].Uncompressed
@@ -313,6 +324,8 @@ type input struct {
 // without one.
 type carvelText struct{ name, version, text string }
 
+// path adds the files below a path. A folder with a manifest is one package, and is not searched
+// further.
 func (r *input) path(ctx context.Context, root string) error {
 	return filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		switch {
@@ -335,6 +348,7 @@ func (r *input) path(ctx context.Context, root string) error {
 	})
 }
 
+// file adds the documents of a file. The first unsuitable document is an error.
 func (r *input) file(ctx context.Context, p string) error {
 	in := content.NewInputs(nil)
 	if err := in.One(ctx, p); err != nil {
@@ -387,11 +401,14 @@ func (r *input) reduce() ([]string, error) {
 	return content.Problems, nil
 }
 
+// document adds a document by its kind. Kinds of other tools are refused, because a typing error
+// would otherwise drop an entry.
 func (r *input) document(d *document.Document) error {
 	m, _ := d.Value.(map[string]any)
 	apiVersion, _ := m["apiVersion"].(string)
 	kind, _ := m["kind"].(string)
 	switch {
+	// The head of a repository file has no entries of its own.
 	case apiVersion == manifestsv1alpha1.GroupVersion.String() && kind == manifestsv1alpha1.KindRepository:
 		return nil
 	case apiVersion == manifestsv1alpha1.GroupVersion.String() && kind == manifestsv1alpha1.KindRepositoryEntry:

@@ -26,6 +26,7 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
+// repositoryCommand is shared by the commands about files of repositories.
 type repositoryCommand struct {
 	streams  genericiooptions.IOStreams
 	registry content.RegistryFlags
@@ -57,6 +58,7 @@ For the repositories of a cluster see kubectl package repo.`,
 	return cmd
 }
 
+// newInitialize returns the command repository initialize.
 func newInitialize(streams genericiooptions.IOStreams) *cobra.Command {
 	c := repositoryCommand{streams: streams}
 	cmd := &cobra.Command{
@@ -86,6 +88,7 @@ refer to the repository by NAME, which defaults to the name of the file.`,
 	return cmd
 }
 
+// initialize writes an empty repository. It refuses to overwrite a file that is not a repository.
 func (c *repositoryCommand) initialize(path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		if _, err := Read(path); err != nil {
@@ -95,6 +98,7 @@ func (c *repositoryCommand) initialize(path string) error {
 	return c.write(path, &repository.Index{Name: c.name})
 }
 
+// newAdd returns the command repository add.
 func newAdd(streams genericiooptions.IOStreams) *cobra.Command {
 	c := repositoryCommand{streams: streams}
 	cmd := &cobra.Command{
@@ -104,6 +108,8 @@ func newAdd(streams genericiooptions.IOStreams) *cobra.Command {
 constraints, and offered by its digest.`,
 		Example: `  kubectl package repository add shop.yaml registry.example.com/web:v1.2.0 v1.2.0`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			// The user might mean the repositories of a cluster, so the error also names that
+			// command.
 			if len(args) < 3 && !slices.Contains(args, "") {
 				missing := []string{"FILE", "IMAGE", "VERSION"}[len(args)]
 				return command.UsageError(cmd, fmt.Errorf("%s is missing: this offers an image in a file; %s", missing, addsToCluster))
@@ -128,6 +134,7 @@ constraints, and offered by its digest.`,
 		},
 	}
 
+	// Flags of kubectl package repo add are unknown here, and the hint names that command.
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		text := err.Error()
 		if strings.HasPrefix(text, "unknown") {
@@ -140,6 +147,7 @@ constraints, and offered by its digest.`,
 	return cmd
 }
 
+// add offers the package in an image as some versions.
 func (c *repositoryCommand) add(ctx context.Context, path, ref string, versions []*semver.Version) error {
 	index, err := Read(path)
 	if err != nil {
@@ -208,6 +216,7 @@ func (c *repositoryCommand) onImage(verb, noun, short string, run func(ctx conte
 	return cmd
 }
 
+// remove withdraws an image by its digest, so that other images of its repository stay.
 func (c *repositoryCommand) remove(ctx context.Context, path string, ref name.Reference, text string) error {
 	index, err := Read(path)
 	if err != nil {
@@ -224,6 +233,7 @@ func (c *repositoryCommand) remove(ctx context.Context, path string, ref name.Re
 	return c.write(path, index)
 }
 
+// pull writes the repository in an image to a file.
 func (c *repositoryCommand) pull(ctx context.Context, path string, _ name.Reference, text string) error {
 	image, err := c.registry.PullFrom(ctx, repository.Folder, text, nil)
 	if err != nil {
@@ -236,6 +246,7 @@ func (c *repositoryCommand) pull(ctx context.Context, path string, _ name.Refere
 	return c.write(path, index)
 }
 
+// newPush returns the command repository push.
 func newPush(streams genericiooptions.IOStreams) *cobra.Command {
 	c := repositoryCommand{streams: streams}
 	cmd := &cobra.Command{
@@ -287,6 +298,7 @@ func Read(path string) (*repository.Index, error) {
 	return index, nil
 }
 
+// write writes a repository to a file.
 func (c *repositoryCommand) write(path string, index *repository.Index) error {
 	data, err := index.Marshal()
 	if err != nil {

@@ -128,6 +128,7 @@ func (c *Checker) builtIn(ctx context.Context, obj *unstructured.Unstructured, i
 	return findings
 }
 
+// fromField returns an error of the bundled schemas as a finding.
 func fromField(e schemas.FieldError, doubtful bool) Finding {
 	f := Finding{Field: strings.TrimPrefix(e.Path, "."), Problem: e.Problem, Doubtful: doubtful}
 	if e.Problem == schemas.Undeclared {
@@ -181,4 +182,5 @@ var engineDefinitions = sync.OnceValues(func() ([]*unstructured.Unstructured, er
 	return objects, nil
 })
 
+// crdKind is the kind of CustomResourceDefinitions.
 var crdKind = schema.GroupVersionKind{Group: apiextensionsv1.GroupName, Version: "v1", Kind: "CustomResourceDefinition"}

@@ -43,6 +43,7 @@ func decodeDefinitions(obj *unstructured.Unstructured) *definitions {
 	return d
 }
 
+// addTo adds the versions by their kinds.
 func (d *definitions) addTo(all map[schema.GroupVersionKind]*definition) {
 	for _, v := range d.versions {
 		all[schema.GroupVersionKind{Group: d.crd.Spec.Group, Version: v.version.Name, Kind: d.crd.Spec.Names.Kind}] = v
@@ -82,8 +83,11 @@ func (d *definition) props() *apiextensionsv1.JSONSchemaProps {
 // serverKeys are fields of all objects.
 var serverKeys = []string{"apiVersion", "kind", "metadata"}
 
+// known reports whether the version has a schema.
 func (d *definition) known() bool { return d.props() != nil }
 
+// check validates an object against the schema. Only a wrong type is certain, because admission can
+// set or change other values.
 func (d *definition) check(ctx context.Context, obj *unstructured.Unstructured) []Finding {
 	if !d.compiled {
 		// An error is reported along with the definition.
@@ -117,6 +121,7 @@ func (d *definition) check(ctx context.Context, obj *unstructured.Unstructured) 
 // rootName represents the object in paths, which must not be empty.
 const rootName = "object"
 
+// below returns a path without the name of the root.
 func below(path string) string { return strings.TrimPrefix(strings.TrimPrefix(path, rootName), ".") }
 
 // hasField reports whether the schema allows a path.
@@ -154,6 +159,7 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 func checkDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (findings []Finding) {
 	crd = crd.DeepCopy()
 	scheme().Default(crd)
+	// The API server sets the stored versions at the first write.
 	for i, version := range crd.Spec.Versions {
 		if version.Storage {
 			crd.Status.StoredVersions = []string{version.Name}

@@ -43,6 +43,7 @@ type Locations struct {
 	downloads int
 }
 
+// result is the outcome of a compilation, which is kept even for an error.
 type result struct {
 	schema *jsonschema.Schema
 	err    error
@@ -137,6 +138,7 @@ func leaves(e *jsonschema.ValidationError) (findings []Finding) {
 	return findings
 }
 
+// variable matches a variable of a location, in the syntax of Go templates.
 var variable = regexp.MustCompile(`{{-?\s*\.?([^}]*?)\s*-?}}`)
 
 // expand replaces the variables of a location.
@@ -173,6 +175,8 @@ func expand(pattern string, gvk schema.GroupVersionKind, version string) (string
 // folderScheme is the scheme of URLs for files below the package's folder.
 const folderScheme = "package"
 
+// toURL returns the URL of a location. A path cannot lead above the root, which is the package's
+// folder.
 func toURL(location string) string {
 	if strings.HasPrefix(location, "http://") || strings.HasPrefix(location, "https://") {
 		return location
@@ -229,6 +233,7 @@ func (l *Locations) open(p string) (io.ReadCloser, error) {
 	return f, nil
 }
 
+// download requests a schema. A missing one is fs.ErrNotExist, so that the next location is tried.
 func (l *Locations) download(location string) (io.ReadCloser, error) {
 	if !l.options.Download {
 		return nil, fmt.Errorf("add --download-schemas to read schemas from URLs: %w", fs.ErrNotExist)

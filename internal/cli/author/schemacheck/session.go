@@ -92,6 +92,7 @@ func (s *Session) Check(ctx context.Context, component string, pkg *loader.Packa
 	return report, nil
 }
 
+// add adds a finding at the place of its object.
 func (r *Report) add(component string, at loader.Source, f Finding) {
 	list := &r.Problems
 	if f.Doubtful {

@@ -136,6 +136,8 @@ func writeFixtures(folder, relative string, rendered, present loader.Files) erro
 	for p, data := range rendered {
 		target := path.Join(relative, p)
 		if err == nil {
+			// The root keeps the paths of a package inside the folder, even if a link leads out of
+			// it.
 			err = root.MkdirAll(path.Dir(target), 0o755)
 		}
 		if err == nil {
@@ -154,6 +156,7 @@ func writeFixtures(folder, relative string, rendered, present loader.Files) erro
 func Fixtures(ctx context.Context, files loader.Files) (loader.Files, error) {
 	out := loader.Files{}
 	_, err := loader.Inspect(ctx, files, func(of loader.Case) {
+		// A case without a name is the default configuration, which has no fixtures.
 		if of.Name == "" {
 			return
 		}

@@ -70,6 +70,7 @@ func Run(ctx context.Context, files loader.Files, opts Options) (*Result, error)
 		}
 	})
 
+	// An invalid package can have cases that were rendered, so its problems do not end the run.
 	var wrong violation.Violations
 	if err != nil && !errors.As(err, &wrong) {
 		return nil, err
@@ -152,6 +153,7 @@ func (r *run) fixtures(of loader.Case) error {
 		return nil
 	}
 	c := Case{Component: of.Component, Name: of.Name, Fixtures: folderOf(of.Component, of.Name), Outcome: Passed}
+	// The name of a test case is a path here, and must not lead out of the folder.
 	if !filepath.IsLocal(c.Fixtures) {
 		return fmt.Errorf("%q is not a valid folder name", of.Name)
 	}
@@ -183,6 +185,7 @@ func (r *run) fixtures(of loader.Case) error {
 
 // unusedFixtures warns of fixture folders of cases that do not exist.
 func (r *run) unusedFixtures() error {
+	// Problems can keep cases from being rendered, whose fixtures would seem unused.
 	if r.opts.Folder == "" || len(r.result.Problems) > 0 {
 		return nil
 	}
@@ -222,6 +225,7 @@ func (r *Result) Mismatches() (problems, warnings violation.Violations) {
 		case Failed:
 			for _, file := range c.Files {
 				v := base
+				// Paths of problems are relative to their component.
 				v.Path = strings.TrimPrefix(c.Fixtures, "components/"+c.Component+"/") + "/" + file.Path
 				v.Details = fmt.Sprintf("test case %q: %s", c.Name, file.Change)
 				v.Remedy = "`kubectl package test` shows the difference, and --update accepts the new output."
