@@ -14,6 +14,7 @@ import (
 // release sets it.
 const GlobalNamespace = "kapp-controller-packaging-global"
 
+// The API groups of kapp-controller, with the slash of an API version.
 const (
 	installGroup = "packaging.carvel.dev/"
 	dataGroup    = "data.packaging.carvel.dev/"
@@ -54,6 +55,7 @@ func Convert(documents []map[string]any, global string) *Result {
 	return c.result
 }
 
+// unpacked returns the documents with the items of lists in their place.
 func unpacked(documents []map[string]any) (all []*unstructured.Unstructured) {
 	for _, doc := range documents {
 		items, isList := doc["items"].([]any)
@@ -86,8 +88,10 @@ func keysOf(secret *unstructured.Unstructured) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
+// key identifies a Secret of the input.
 func key(namespace, name string) string { return namespace + "/" + name }
 
+// converter collects the results of all documents.
 type converter struct {
 	global string
 	result *Result
@@ -95,6 +99,7 @@ type converter struct {
 	secrets map[string][]string
 }
 
+// one converts a document by its kind. Documents without a counterpart get a note.
 func (c *converter) one(doc *unstructured.Unstructured) {
 	kind, version := doc.GetKind(), doc.GetAPIVersion()
 	i := &item{converter: c, object: strings.TrimSpace(kind + " " + strings.TrimPrefix(key(doc.GetNamespace(), doc.GetName()), "/")), doc: doc}
@@ -121,8 +126,10 @@ type item struct {
 	different bool
 }
 
+// kept adds a note about a field that was carried over.
 func (i *item) kept(field, format string, args ...any) { i.note(field, true, format, args...) }
 
+// lost adds a note about a field that was dropped without an effect on the installed objects.
 func (i *item) lost(field, format string, args ...any) { i.note(field, false, format, args...) }
 
 // missing adds a note about a field that changes the installed objects and cannot be carried over.
@@ -131,10 +138,12 @@ func (i *item) missing(field, format string, args ...any) {
 	i.note(field, false, format, args...)
 }
 
+// note adds a note about a field of the document.
 func (i *item) note(field string, carried bool, format string, args ...any) {
 	i.result.Notes = append(i.result.Notes, Note{Object: i.object, Field: field, Carried: carried, Text: fmt.Sprintf(format, args...)})
 }
 
+// emit adds an object to the result.
 func (i *item) emit(apiVersion, kind string, metadata, spec map[string]any) {
 	i.result.Objects = append(i.result.Objects, map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata, "spec": spec})
 }
@@ -181,18 +190,22 @@ type fields struct {
 	read   map[string]bool
 }
 
+// spec returns the fields of the document's spec.
 func (i *item) spec() *fields {
 	values, _, _ := unstructured.NestedMap(i.doc.Object, "spec")
 	return &fields{path: "spec", values: values, read: map[string]bool{}}
 }
 
+// get returns a field, and marks it as read.
 func (f *fields) get(name string) any {
 	f.read[name] = true
 	return f.values[name]
 }
 
+// at returns the path of a field.
 func (f *fields) at(name string) string { return f.path + "." + name }
 
+// text returns a field as text; empty if it is absent.
 func (f *fields) text(name string) string {
 	switch value := f.get(name).(type) {
 	case string:
@@ -204,6 +217,7 @@ func (f *fields) text(name string) string {
 	}
 }
 
+// bool returns a field that is a boolean; false if it is absent.
 func (f *fields) bool(name string) bool {
 	value, _ := f.get(name).(bool)
 	return value
@@ -215,12 +229,14 @@ func (f *fields) child(name string) *fields {
 	return &fields{path: f.at(name), values: values, read: map[string]bool{}}
 }
 
+// has reports whether a field exists, and marks it as read.
 func (f *fields) has(name string) bool {
 	f.read[name] = true
 	_, ok := f.values[name]
 	return ok
 }
 
+// list returns the elements of a list as fields with their own paths.
 func (f *fields) list(name string) []*fields {
 	values, _ := f.get(name).([]any)
 	var out []*fields

@@ -11,6 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/versions"
 )
 
+// Annotations of PackageInstalls that change the installation.
 const (
 	downgradable     = "packaging.carvel.dev/downgradable"
 	ignoreKubernetes = "packaging.carvel.dev/ignore-kubernetes-version-selection"
@@ -22,6 +23,7 @@ const (
 	secretName       = "-secret-name"
 )
 
+// coreVersion is the API version of Packages and PackageRepositories.
 const coreVersion = "package-operator.run/v1alpha1"
 
 // install turns a PackageInstall into a Package.
@@ -54,6 +56,7 @@ func (i *item) install() {
 	i.emit(coreVersion, "Package", i.metadata(namespace, handled), spec)
 }
 
+// pause carries a pause over, and pauses a Package that would be installed differently.
 func (i *item) pause(from *fields, spec map[string]any) {
 	for _, name := range []string{"paused", "canceled"} {
 		if from.bool(name) {
@@ -67,6 +70,7 @@ func (i *item) pause(from *fields, spec map[string]any) {
 	}
 }
 
+// reference carries over the package and its versions.
 func (i *item) reference(from *fields, spec map[string]any) {
 	ref := map[string]any{"name": from.text("refName")}
 	i.kept("spec.packageRef.refName", "becomes spec.packageRef.name")
@@ -101,6 +105,8 @@ func (i *item) selection(from *fields, into map[string]any) {
 	from.rest(i)
 }
 
+// identity carries over the account that writes the objects, or the cluster that they are written
+// to.
 func (i *item) identity(from *fields, spec map[string]any) {
 	account := from.text("serviceAccountName")
 	if account != "" {
@@ -255,6 +261,8 @@ func (i *item) secretOf(entry *fields, into string) []any {
 	return i.secret(entry.path, into, name)
 }
 
+// secret returns a source for each key of a Secret. The keys have to be in the input, because
+// configFrom names each of them.
 func (i *item) secret(field, into, name string) (sources []any) {
 	keys, known := i.secrets[key(i.doc.GetNamespace(), name)]
 	if !known {
@@ -271,6 +279,7 @@ func (i *item) secret(field, into, name string) (sources []any) {
 	}
 
 	for _, k := range keys {
+		// A value of kapp-controller could be rendered into any object.
 		sources = append(sources, map[string]any{"secretKeyRef": map[string]any{"name": name, "key": k, "sensitive": false}})
 	}
 

@@ -65,6 +65,7 @@ func (i *item) source(fetch *fields) map[string]any {
 	return source
 }
 
+// image converts an image or a bundle of imgpkg.
 func (i *item) image(from *fields) map[string]any {
 	ref := from.text("url")
 	if bundle := from.text("image"); bundle != "" {
@@ -80,18 +81,21 @@ func (i *item) image(from *fields) map[string]any {
 	return out
 }
 
+// subPath carries over the folder within a source.
 func (i *item) subPath(from *fields, out map[string]any) {
 	if path := from.text("subPath"); path != "" {
 		out["subPath"] = path
 	}
 }
 
+// secretRef carries over the Secret with the credentials of a source.
 func (i *item) secretRef(from *fields, out map[string]any) {
 	if name := from.child("secretRef").text("name"); name != "" {
 		out["secretRef"] = map[string]any{"name": name}
 	}
 }
 
+// tags carries over the choice among tags.
 func (i *item) tags(from *fields, field string, out map[string]any) {
 	if !from.has(field) {
 		return
@@ -103,6 +107,7 @@ func (i *item) tags(from *fields, field string, out map[string]any) {
 	out["tagSelection"] = into
 }
 
+// http converts a file on a web server.
 func (i *item) http(from *fields) map[string]any {
 	out := map[string]any{"url": i.address(from, false)}
 	if sum := from.text("sha256"); sum != "" {
@@ -113,6 +118,7 @@ func (i *item) http(from *fields) map[string]any {
 	return out
 }
 
+// git converts a git repository.
 func (i *item) git(from *fields) map[string]any {
 	out := map[string]any{"url": i.address(from, true)}
 	if ref := from.text("ref"); ref != "" {
@@ -147,6 +153,7 @@ func (i *item) address(from *fields, user bool) string {
 	return u.String()
 }
 
+// inline converts files within the object.
 func (i *item) inline(from *fields) map[string]any {
 	out := map[string]any{}
 	if paths, ok := from.get("paths").(map[string]any); ok && len(paths) > 0 {
