@@ -68,6 +68,7 @@ func Groups(root *cobra.Command) {
 	}
 }
 
+// noArgs refuses a word that is not a subcommand, and suggests similar ones.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -42,6 +42,7 @@ type Command struct {
 // Connects adds kubectl's flags, except --cluster, which selects cluster packages.
 func (c *Command) Connects(cmd *cobra.Command) {
 	c.Flags = genericclioptions.NewConfigFlags(false)
+	// These two flags of kubectl are left out: the name is taken, and no discovery is cached.
 	c.Flags.ClusterName, c.Flags.CacheDir = nil, nil
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	c.Flags.AddFlags(own)
@@ -158,6 +159,7 @@ func (c *Command) CompleteSource(most int) cobra.CompletionFunc {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		names, end := c.CompleteNames(cmd, nil, begin)
+		// A source can be a file path, so the shell completes the first argument, too.
 		if len(args) == 0 {
 			end = cobra.ShellCompDirectiveDefault
 		}
@@ -192,6 +194,7 @@ func (c *Command) Completes(names func(cl *cluster.Cluster, ctx context.Context,
 	}
 }
 
+// Errors of a question that was not answered with yes.
 var (
 	errNotConfirmed   = errors.New("nothing was changed")
 	errNotInteractive = errors.New("nothing was changed: confirm it with --yes")
@@ -212,6 +215,7 @@ func Confirm(streams genericiooptions.IOStreams, question string) error {
 	return readAnswer(streams.In)
 }
 
+// readAnswer reads the answer to a question. The end of the input counts as no.
 func readAnswer(in io.Reader) error {
 	answer, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {

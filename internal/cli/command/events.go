@@ -61,6 +61,7 @@ func (e *events) Write(text []byte) (int, error) {
 		if !whole {
 			return len(text), nil
 		}
+		// An empty line separates text for people, and is not an event.
 		if e.partial = rest; len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
@@ -70,6 +71,7 @@ func (e *events) Write(text []byte) (int, error) {
 	}
 }
 
+// put writes an event with the current time. It requires mu.
 func (e *events) put(event Event) error {
 	event.Time = time.Now().UTC()
 	line, err := json.Marshal(event)
@@ -115,6 +117,7 @@ func (c *Command) Reports(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&format, "output", "o", "", ReportsUsage)
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		// A command can have checks of its own, which come first.
 		if before != nil {
 			if err := before(cmd, args); err != nil {
 				return err

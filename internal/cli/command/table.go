@@ -27,12 +27,14 @@ func Published[T interface {
 }](obj T) T {
 	out := obj.DeepCopyObject().(T)
 	out.SetManagedFields(nil)
+	// The client leaves out the kind of typed objects, but kubectl apply needs it.
 	if kinds, _, err := scheme.ObjectKinds(out); err == nil && len(kinds) > 0 {
 		out.GetObjectKind().SetGroupVersionKind(kinds[0])
 	}
 	return out
 }
 
+// scheme knows the kinds of Published.
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	if err := corev1alpha1.AddToScheme(s); err != nil {

@@ -33,10 +33,12 @@ type Waiter struct {
 	Streams genericiooptions.IOStreams
 	Cluster *cluster.Cluster
 	Target  progress.Target
-	Uid     types.UID
+	// Uid guards against a package that was deleted and created again.
+	Uid types.UID
 
 	// Failing starts an error, as in "is not available".
 	Failing string
+	// Before is the state that the first line is compared with.
 	Before  progress.State
 	Assess  func(progress.State, time.Time) progress.Outcome
 	Timeout time.Duration
@@ -51,6 +53,7 @@ func (w *Waiter) Run(ctx context.Context) (progress.State, time.Duration, error)
 	begin := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	observer := w.Cluster.Observe(ctx, w.Target, w.Uid)
 	timeout := time.NewTimer(w.Timeout)
 	defer timeout.Stop()
@@ -63,6 +66,7 @@ func (w *Waiter) Run(ctx context.Context) (progress.State, time.Duration, error)
 	var err error
 	for !outcome.Done && err == nil {
 		select {
+		// Each event, and each end of a pause, leads to one assessment.
 		case <-observer.Changed():
 		case <-again.C:
 		case <-timeout.C:
@@ -95,6 +99,8 @@ func (w *Waiter) Run(ctx context.Context) (progress.State, time.Duration, error)
 
 	elapsed := time.Since(begin)
 	delay := ""
+	// Only an unreported cause is worth the request for the Lease. The context of an interrupt is
+	// over.
 	if errors.Is(err, ErrTimeout) && progress.Unreported(state) {
 		delay = w.Cluster.Delay(context.WithoutCancel(ctx))
 	}
@@ -133,6 +139,7 @@ type view struct {
 	last progress.State
 }
 
+// newView returns a view on standard error, or on the events of -o json.
 func newView(streams genericiooptions.IOStreams, before progress.State) *view {
 	if out, is := streams.Out.(*events); is {
 		return &view{out: out, last: before}
@@ -140,6 +147,7 @@ func newView(streams genericiooptions.IOStreams, before progress.State) *view {
 	return &view{out: streams.ErrOut, last: before}
 }
 
+// show writes the lines about a new state.
 func (v *view) show(s progress.State, outcome progress.Outcome, elapsed time.Duration) {
 	shown := s
 	if outcome.Failed || outcome.Again > 0 {
