@@ -57,6 +57,7 @@ func Fields(before, after map[string]any, keys ListKeys) []Change {
 	return d.changes
 }
 
+// differ collects the differences of two objects.
 type differ struct {
 	keys    ListKeys
 	changes []Change
@@ -64,10 +65,13 @@ type differ struct {
 	at []string
 }
 
+// add adds a difference.
 func (d *differ) add(path string, before, after any) {
 	d.changes = append(d.changes, Change{Path: path, Before: before, After: after})
 }
 
+// values compares two values at a path. part is the last element of the path for keys. Below the
+// maximum depth, values are compared as a whole.
 func (d *differ) values(path, part string, before, after any) {
 	d.at = append(d.at, part)
 	defer func() { d.at = d.at[:len(d.at)-1] }()
@@ -112,6 +116,7 @@ func equal(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
+// number returns a number as floating point, and whether the value is one.
 func number(v any) (float64, bool) {
 	switch n := v.(type) {
 	case int64:
@@ -124,6 +129,7 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
+// maps compares two mappings key by key, in alphabetical order. An absent key equals null.
 func (d *differ) maps(path string, before, after map[string]any) {
 	for _, key := range sets.List(sets.KeySet(before).Union(sets.KeySet(after))) {
 		was, had := before[key]
@@ -139,6 +145,7 @@ func (d *differ) maps(path string, before, after map[string]any) {
 	}
 }
 
+// lists compares two lists: by the names of their elements, as a whole, or by content.
 func (d *differ) lists(path string, before, after []any) {
 	var keys []string
 	if d.keys != nil {
@@ -231,6 +238,7 @@ func (d *differ) keyed(path string, names [][]string, before, after []any) {
 	}
 }
 
+// allMaps reports whether all elements of a list are mappings.
 func allMaps(list []any) bool {
 	for _, element := range list {
 		if _, ok := element.(map[string]any); !ok {
@@ -240,6 +248,7 @@ func allMaps(list []any) bool {
 	return true
 }
 
+// plainKey matches the keys that need no quotes in a path.
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // Child is the path of a key below another path.
@@ -253,6 +262,7 @@ func Child(path, key string) string {
 	return path + "." + key
 }
 
+// isSecret reports whether an object is a Secret.
 func isSecret(obj map[string]any) bool {
 	return obj != nil && obj["kind"] == "Secret" && obj["apiVersion"] == "v1"
 }
@@ -260,6 +270,7 @@ func isSecret(obj map[string]any) bool {
 // lastApplied is an annotation with a copy of the object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
+// hide hides the values of a Secret in changes.
 func hide(changes []Change) []Change {
 	for i := range changes {
 		c := &changes[i]

@@ -55,6 +55,7 @@ func (m Managers) Of(path string) []string {
 	return names
 }
 
+// owns reports whether a set of fields has a path, or a field above or below it.
 func owns(set *fieldpath.Set, path []string) bool {
 	for _, part := range path {
 		element, found := elementFor(set, part)
@@ -101,6 +102,7 @@ func named(keys value.FieldList, text string) bool {
 	})
 }
 
+// firstPart matches the first part of a path: a field, a quoted key, or a list element.
 var firstPart = regexp.MustCompile(`^(?:\.?([^.\[]+)|\[("(?:[^"\\]|\\.)*")\]|(\[[^\]]*\]))`)
 
 // parts splits a path into fields and list elements in brackets.

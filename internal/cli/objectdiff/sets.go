@@ -50,6 +50,7 @@ func Sets(before, after []Object) []Difference {
 	stays := map[objects.Key]bool{}
 	for _, o := range after {
 		old, had := was[o.Key]
+		// The first object of a key wins.
 		if stays[o.Key] {
 			continue // duplicate
 		}
@@ -83,6 +84,7 @@ func Sets(before, after []Object) []Difference {
 	return out
 }
 
+// differenceOf returns a difference about an object, without its fields.
 func differenceOf(o Object, action Kind) Difference {
 	return Difference{Action: action, Group: o.Key.Group, Kind: o.Key.Kind, Namespace: o.Key.Namespace, Name: o.Key.Name, Phase: o.Phase}
 }

@@ -35,6 +35,7 @@ func (c Change) Lines() []string {
 	return lineDiff(was, is)
 }
 
+// severalLines reports whether a text has a line break before its end.
 func severalLines(text string) bool { return strings.Contains(strings.TrimSuffix(text, "\n"), "\n") }
 
 // encode returns a value as JSON on one line.
