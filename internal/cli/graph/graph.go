@@ -35,6 +35,7 @@ func (k Key) Target() progress.Target {
 // String returns a text such as "package shop/web" or "clusterpackage cert".
 func (k Key) String() string { return k.Target().String() }
 
+// compare orders keys by namespace and name.
 func (k Key) compare(o Key) int {
 	return cmp.Or(cmp.Compare(k.Namespace, o.Namespace), cmp.Compare(k.Name, o.Name))
 }
@@ -93,6 +94,7 @@ type Graph struct {
 // Of returns the Graph of packages.
 func Of(packages []corev1alpha1.GenericPackage) *Graph {
 	g := &Graph{byKey: map[Key]*Node{}}
+	// A list of all namespaces and of one can have the same package twice.
 	for _, pkg := range packages {
 		n := nodeOf(pkg)
 		if g.byKey[n.Key] == nil {
@@ -115,6 +117,7 @@ func Of(packages []corev1alpha1.GenericPackage) *Graph {
 	return g
 }
 
+// nodeOf returns the node of a package, without its dependents.
 func nodeOf(pkg corev1alpha1.GenericPackage) *Node {
 	n := &Node{Key: KeyOf(pkg), Generated: pkg.GetLabels()[corev1alpha1.GeneratedLabel] == "true", pkg: pkg}
 	n.Summary = progress.Of(progress.Snapshot{Target: n.Target(), Package: pkg}).Summary()
@@ -130,6 +133,7 @@ func nodeOf(pkg corev1alpha1.GenericPackage) *Node {
 	return n
 }
 
+// edgeOf returns the edge for a dependency in the status.
 func edgeOf(d corev1alpha1.DependencyStatus) Edge {
 	e := Edge{Name: d.Name, Optional: d.Optional, Version: d.Version}
 	if d.Package != nil {
@@ -168,11 +172,12 @@ func (g *Graph) Nodes(keep func(*Node) bool) []*Node {
 	return found
 }
 
-// Node returns nil for a package that was not read.
+// Node returns the node of a package; nil if it was not read.
 func (g *Graph) Node(k Key) *Node { return g.byKey[k] }
 
 // reach marks a node and all nodes that it leads to.
 func (g *Graph) reach(from Key, reached map[Key]bool) {
+	// The search is a loop, because a chain of dependencies can be long.
 	for todo := []Key{from}; len(todo) > 0; {
 		next := todo[0]
 		todo = todo[1:]

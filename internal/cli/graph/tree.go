@@ -9,6 +9,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// Marks of nodes that are not drawn again.
 const (
 	markAbove = "(above)"
 	markCycle = "(cycle)"
@@ -45,6 +46,7 @@ func (g *Graph) TreeOf(n *Node, styles terminal.Styles) string {
 	return d.text.String()
 }
 
+// drawing is a text of trees.
 type drawing struct {
 	graph  *Graph
 	styles terminal.Styles
@@ -53,11 +55,13 @@ type drawing struct {
 	drawn, above map[Key]bool
 }
 
+// line adds a line of parts, without empty ones.
 func (d *drawing) line(parts ...string) {
 	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 	d.text.WriteString(strings.Join(parts, "  ") + "\n")
 }
 
+// root draws a node as the root of a tree.
 func (d *drawing) root(n *Node) {
 	d.line(append([]string{d.styles.Strong(terminal.Line(n.Key.String()))}, d.about(n)...)...)
 	d.below(n, "")
@@ -72,6 +76,7 @@ func (d *drawing) about(n *Node) []string {
 	return about
 }
 
+// state returns the state of a package in its colour.
 func (d *drawing) state(s progress.Summary) string {
 	switch s {
 	case progress.SummaryAvailable:
@@ -82,6 +87,7 @@ func (d *drawing) state(s progress.Summary) string {
 	return d.styles.Bad(s.Words())
 }
 
+// below draws the dependencies of a node.
 func (d *drawing) below(n *Node, stem string) {
 	d.drawn[n.Key], d.above[n.Key] = true, true
 	defer delete(d.above, n.Key)
@@ -102,9 +108,11 @@ func (d *drawing) node(e Edge) *Node {
 	return d.graph.byKey[*e.To]
 }
 
+// edge draws a dependency, and the package installed for it unless it was drawn before.
 func (d *drawing) edge(e Edge, branch, further string) {
 	name := terminal.Line(e.Name) + ":"
 	what := e.wants()
+	// The name of the package is known from its node, so the range suffices.
 	if n := d.node(e); n != nil && e.Package != "" && n.Package == e.Package {
 		what = cmp.Or(e.Range, "any version")
 	}

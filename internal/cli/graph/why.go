@@ -21,6 +21,7 @@ type Reasons struct {
 	// Remedy is a command that deletes unneeded packages.
 	Remedy string `json:"remedy,omitempty"`
 
+	// installedForGone means that the package of InstalledFor does not exist.
 	installedForGone bool
 }
 
