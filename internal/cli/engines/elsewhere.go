@@ -24,6 +24,7 @@ func Holder(lease *coordinationv1.Lease, seen, now time.Time) string {
 	if lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil {
 		return ""
 	}
+	// A fast clock of the holder must not extend the lead, and a slow one must not end it.
 	last := lease.Spec.RenewTime.Add(clockSkew)
 	if seen.Before(last) {
 		last = seen

@@ -20,6 +20,7 @@ type Patch struct {
 	JSON []byte
 }
 
+// operation is one operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -33,6 +34,7 @@ type metadata struct {
 	finalizers          []string
 }
 
+// metadataOf returns a copy of an object's fields.
 func metadataOf(obj metav1.Object) metadata {
 	return metadata{
 		owners: slices.Clone(obj.GetOwnerReferences()), finalizers: slices.Clone(obj.GetFinalizers()),
@@ -40,6 +42,7 @@ func metadataOf(obj metav1.Object) metadata {
 	}
 }
 
+// cloned returns a copy that is never nil.
 func cloned(values map[string]string) map[string]string {
 	if values == nil {
 		return map[string]string{}

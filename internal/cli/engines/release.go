@@ -78,6 +78,7 @@ func (r *Rollout) Refusals() (why []string) {
 // objects, and the deployment last.
 func (r *Rollout) Release() (all []Patch, err error) {
 	add := func(obj metav1.Object, to metadata) {
+		// Each patch is independent, so the first error does not end the loop.
 		p, failed := patch(obj, to)
 		if failed != nil {
 			err = failed
@@ -138,6 +139,8 @@ func (r *Rollout) controllerOf(key objects.Key) corev1alpha1.GenericObjectSet {
 	return nil
 }
 
+// objectMetadata returns the metadata of an object that a revision controls. Owner references to
+// other revisions are dropped, because an object can have only one controller.
 func (r *Rollout) objectMetadata(live metav1.Object, set corev1alpha1.GenericObjectSet) metadata {
 	to := metadataOf(live)
 	if set == nil {
