@@ -34,7 +34,9 @@ func WriteYAML(w io.Writer, value any) error {
 	if err != nil {
 		return fmt.Errorf("write YAML: %w", err)
 	}
+
 	dec := json.NewDecoder(bytes.NewReader(data))
+	// Numbers keep their digits, because they are not converted to floating point.
 	dec.UseNumber()
 	doc, err := yamlNode(dec)
 	if err != nil {
@@ -86,6 +88,8 @@ func yamlNode(dec *json.Decoder) (*yaml.Node, error) {
 	}
 }
 
+// yamlCollection reads the rest of a list or a mapping. An empty one is written on one line, as
+// kubectl does.
 func yamlCollection(dec *json.Decoder, open json.Delim) (*yaml.Node, error) {
 	n := &yaml.Node{Kind: yaml.SequenceNode}
 	if open == '{' {

@@ -14,6 +14,7 @@ func Line(text string) string { return escape(text, true) }
 // Text is Line for text that can have several lines and tabs.
 func Text(text string) string { return escape(text, false) }
 
+// escape escapes characters. In one line, it also replaces line breaks and tabs.
 func escape(text string, oneLine bool) string {
 	if !needsEscape(text) {
 		return text
@@ -38,6 +39,8 @@ func escape(text string, oneLine bool) string {
 	return out.String()
 }
 
+// needsEscape reports whether a text has a character to escape. Most texts have none and are not
+// copied.
 func needsEscape(text string) bool {
 	for i, r := range text {
 		if !safe(r) || r == utf8.RuneError && isBroken(text[i:]) {

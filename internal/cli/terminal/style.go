@@ -49,6 +49,7 @@ func IsTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
+// styled matches the escapes of Styles.
 var styled = regexp.MustCompile(`\x1b\[[0-9]*m`)
 
 // width is the number of visible characters.
