@@ -36,6 +36,8 @@ type Commands func(command.Command) []*cobra.Command
 func Main(more ...Commands) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	// After the first interrupt, signals have their usual effect again, so a second one ends the
+	// process.
 	context.AfterFunc(ctx, stop)
 	return Run(ctx, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, more...)
 }
@@ -47,6 +49,7 @@ func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 
 // RunOn is Run with another way to connect to clusters.
 func RunOn(ctx context.Context, args []string, streams genericiooptions.IOStreams, dial command.Dialer, more ...Commands) int {
+	// Libraries log to a global logger, which would mix with the output.
 	ctrllog.SetLogger(logr.Discard())
 	ctx = logr.NewContext(ctx, logr.Discard())
 
@@ -60,6 +63,7 @@ func Tree(more ...Commands) *cobra.Command {
 	return newRoot(genericiooptions.NewTestIOStreamsDiscard(), nil, more...)
 }
 
+// newRoot returns the root with all commands, in groups by their purpose.
 func newRoot(streams genericiooptions.IOStreams, dial command.Dialer, more ...Commands) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-package",
@@ -109,6 +113,7 @@ phase starts when everything in the phases before it works.`,
 	return root
 }
 
+// buildReport is the output of version as JSON or YAML.
 type buildReport struct {
 	Version  string            `json:"version"`
 	Go       string            `json:"go"`
@@ -116,6 +121,7 @@ type buildReport struct {
 	Settings map[string]string `json:"settings,omitempty"`
 }
 
+// newVersion returns the command version.
 func newVersion(streams genericiooptions.IOStreams) *cobra.Command {
 	var flags output.Flags
 	cmd := &cobra.Command{

@@ -100,7 +100,6 @@ func (v *ValuesCheck) kept(ctx context.Context, old corev1alpha1.GenericPackage,
 	}
 
 	raw, err := content.ParseConfig(live.Name, []byte(live.Data[ValuesKey]))
-
 	return raw, err == nil
 }
 

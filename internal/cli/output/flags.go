@@ -13,6 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// Formats of -o that all commands have.
 const (
 	jsonFormat = "json"
 	yamlFormat = "yaml"
@@ -106,6 +107,7 @@ type List struct{ Items []any }
 // MarshalJSON implements json.Marshaler.
 func (l List) MarshalJSON() ([]byte, error) {
 	items := l.Items
+	// An empty list is valid for kubectl, and null is not.
 	if items == nil {
 		items = []any{}
 	}
@@ -125,6 +127,7 @@ func (l List) names() []string {
 		if err != nil || json.Unmarshal(raw, &u.Object) != nil {
 			continue
 		}
+		// kubectl writes names in lower case, with the group unless it is the core one.
 		kind := u.GroupVersionKind().GroupKind()
 		kind.Kind = strings.ToLower(kind.Kind)
 		names = append(names, kind.String()+"/"+u.GetName())

@@ -196,7 +196,6 @@ func (c *Planner) wanted(args []string) (Wanted, error) {
 	}
 
 	w.Name, err = w.Name.Scoped("package/"+w.Name.Name, c.Spec.Cluster)
-
 	return w, err
 }
 
@@ -255,7 +254,6 @@ func (p *Planned) plan(ctx context.Context, cl *cluster.Cluster) (*dryrun.Plan, 
 	}
 
 	p.Complete(plan)
-
 	return plan, p.depend(ctx, cl, plan)
 }
 

@@ -74,7 +74,6 @@ func (t *Printer) head(p *dryrun.Plan) {
 			what = fmt.Sprintf("revision %d, unchanged", p.Revision)
 		}
 	}
-
 	t.Line(t.Styles.Strong(terminal.Line(name)) + "  " + what)
 
 	from := dryrun.Release{}

@@ -192,7 +192,6 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 	}
 
 	s.Observed, s.Available, s.RolledOut, s.Ready = facts.Observed, facts.Available, facts.RolledOut, facts.Ready
-
 	s.Unpacked, s.NotVerified, s.Unsatisfied = facts.Unpacked, facts.NotVerified, facts.Unsatisfied
 	if facts.Away {
 		c := summary.Current(pkg, corev1alpha1.ConditionTargetConnected)
