@@ -11,6 +11,8 @@ import (
 	"time"
 )
 
+// leadOn is a page that leads a browser to an address. It sends no Referer, because the address has
+// the code.
 var leadOn = template.Must(template.New("").Parse(`<!doctype html>
 <meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Lockstep</title>
 <meta http-equiv="refresh" content="0; url={{.}}"><a href="{{.}}">Continue to the page</a>
@@ -37,6 +39,8 @@ func openThroughFile(ctx context.Context, address string, open func(context.Cont
 	return remove, nil
 }
 
+// writeAddress creates a file that leads to an address. An existing file is not opened, because
+// another user could have created it.
 func writeAddress(file, address string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

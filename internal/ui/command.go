@@ -14,6 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// uiCommand is kubectl package ui.
 type uiCommand struct {
 	command.Command
 	port      int
@@ -50,11 +51,13 @@ The page is served only on this machine, to one browser, until the command ends.
 	return []*cobra.Command{cmd}
 }
 
+// run serves the page until the command ends. The server runs before the browser opens.
 func (c *uiCommand) run(ctx context.Context) error {
 	cl, err := c.Connect()
 	if err != nil {
 		return err
 	}
+	// Only the loopback address is used, so that no other machine reaches the page.
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)))
 	if err != nil {
 		return fmt.Errorf("the page cannot be served: %w. Choose another --port, or leave it out for a free one", err)

@@ -14,6 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/ui/page"
 )
 
+// pageReadTimeout is the time for reading a request.
 const pageReadTimeout = 10 * time.Second // of a request
 
 // view is the content of a page, and the signal that it changed. Its resources end with the
@@ -27,8 +28,10 @@ type view struct {
 // notFound is the error for a page that does not exist.
 type notFound string
 
+// Error implements error.
 func (e notFound) Error() string { return string(e) }
 
+// routes returns the pages inside the guard. Each page has a stream of its changes below it.
 func (s *server) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
@@ -52,6 +55,7 @@ func (s *server) routes() http.Handler {
 	return mux
 }
 
+// frame returns the current frame of a page.
 func (s *server) frame() page.Frame {
 	return page.Frame{Base: s.guard.Base(), Cluster: s.cluster.Host, Notes: slices.Concat(s.notes, s.board.Notes()), Now: time.Now()}
 }
@@ -71,6 +75,7 @@ func (s *server) show(w http.ResponseWriter, r *http.Request, open func(*http.Re
 	write(w, http.StatusOK, v.draw(s.frame()))
 }
 
+// fail answers with a page for an error.
 func (s *server) fail(w http.ResponseWriter, err error) {
 	status, title := http.StatusBadGateway, "This cannot be shown"
 	if missing := notFound(""); errors.As(err, &missing) {
@@ -85,6 +90,8 @@ func write(w http.ResponseWriter, status int, p *page.Page) {
 		http.Error(w, "The object of this page no longer exists.", http.StatusNotFound)
 		return
 	}
+	// The document is complete before the first byte is sent, so that an error can still set the
+	// status.
 	var b bytes.Buffer
 	if err := p.Write(&b); err != nil {
 		http.Error(w, "The page cannot be drawn.", http.StatusInternalServerError)

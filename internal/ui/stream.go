@@ -38,6 +38,8 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, open func(*http.
 	s.follow(r.Context(), out, v, digests(r))
 }
 
+// follow sends the changes of a page until its object no longer exists or the browser ends the
+// stream.
 func (s *server) follow(ctx context.Context, out *events, v view, known map[string]string) {
 	changed, end := v.subscribe()
 	defer end()
@@ -91,6 +93,7 @@ type events struct {
 	started bool
 }
 
+// start sends the headers once, before the first event.
 func (e *events) start() error {
 	if e.started {
 		return nil
@@ -125,6 +128,7 @@ func (e *events) changes(p *page.Page, known map[string]string) error {
 	return e.write([]byte(": nothing new\n\n"))
 }
 
+// send sends one event.
 func (e *events) send(name string, data []byte) error {
 	if err := e.start(); err != nil {
 		return err
@@ -132,6 +136,7 @@ func (e *events) send(name string, data []byte) error {
 	return e.write(fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, data))
 }
 
+// write sends a text at once. Each one has a new deadline, because a stream has no end.
 func (e *events) write(text []byte) error {
 	if err := e.control.SetWriteDeadline(time.Now().Add(pageWriteTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err

@@ -62,6 +62,7 @@ func (s *server) one(r *http.Request) (view, error) {
 // icon returns the icon of a package in the catalogue, if the user may read it.
 func (s *server) icon(ctx context.Context, pkg corev1alpha1.GenericPackage) template.URL {
 	resolved := pkg.PackageStatus().Resolved
+	// A package that was never resolved is not in the catalogue under a known name.
 	if resolved == nil {
 		return ""
 	}
@@ -78,6 +79,7 @@ func (s *server) diff(r *http.Request) (view, error) {
 	if s.board.Package(t) == nil {
 		return view{}, notFound(fmt.Sprintf("There is no %s that you may read.", t))
 	}
+	// The copy has the namespace of the package, while other requests use their own.
 	of := *s.cluster
 	of.Namespace = t.Namespace
 	rollout, err := of.Rollout(r.Context(), cluster.Name{Scope: t.Scope, Name: t.Name})

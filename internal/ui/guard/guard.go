@@ -71,6 +71,7 @@ func New(host string, pages Pages, inside http.Handler, closed func()) *Guard {
 	}
 }
 
+// random returns 256 random bits as text.
 func random() string {
 	b := make([]byte, 32)
 	_, _ = rand.Read(b) // never fails
@@ -132,6 +133,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // refusal returns the status and the reason for a request that this page does not answer; 0 if it
 // does.
 func (g *Guard) refusal(r *http.Request) (status int, why string) {
+	// A foreign name for the address is DNS rebinding.
 	if r.Host != g.host {
 		return http.StatusMisdirectedRequest, "This page has the address http://" + g.host + " and no other name."
 	}
@@ -164,6 +166,7 @@ func (g *Guard) refusal(r *http.Request) (status int, why string) {
 	return http.StatusForbidden, crossOrigin
 }
 
+// crossOrigin is the refusal of a request of another site.
 const crossOrigin = "This request comes from another site. Open the address that the terminal shows."
 
 // knows reports whether a request has the cookie.
@@ -172,6 +175,7 @@ func (g *Guard) knows(r *http.Request) bool {
 	return err == nil && subtle.ConstantTimeCompare([]byte(c.Value), []byte(g.session)) == 1
 }
 
+// enter exchanges the code of a form for the cookie.
 func (g *Guard) enter(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil {
 		g.pages.Refuse(w, http.StatusBadRequest, "The form cannot be read, or is too large.")
@@ -180,6 +184,7 @@ func (g *Guard) enter(w http.ResponseWriter, r *http.Request) {
 
 	switch outcome := g.exchange(strings.TrimSpace(r.PostForm.Get("code"))); outcome {
 	case Accepted:
+		// The path limits the cookie to this page, because cookies ignore the port.
 		http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.session, Path: g.base, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		g.pages.Welcome(w, g.base)
 	case Closed:
@@ -193,6 +198,7 @@ func (g *Guard) enter(w http.ResponseWriter, r *http.Request) {
 func (g *Guard) exchange(code string) Outcome {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	// The comparison takes the same time for each wrong code.
 	switch right := subtle.ConstantTimeCompare([]byte(code), []byte(g.code)) == 1; {
 	case g.wrong >= MaxWrong:
 		return Closed

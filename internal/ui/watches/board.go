@@ -43,8 +43,9 @@ type kind struct {
 
 	// namespace is empty for all.
 	namespace string
-	lost      error
-	since     time.Time
+	// lost is the last error, and since is the time when it was first reported.
+	lost  error
+	since time.Time
 }
 
 // Start watches until ctx ends.
@@ -61,6 +62,7 @@ func Start(ctx context.Context, cl *cluster.Cluster) *Board {
 	return b
 }
 
+// watch watches one kind. An error is a change, too, because it is a note on every page.
 func (b *Board) watch(ctx context.Context, k *kind, w cluster.Watched) {
 	w.Options = func() client.ListOptions {
 		k.mu.Lock()
@@ -93,6 +95,8 @@ func (k *kind) report(err error, namespace string, now time.Time) bool {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	// Only the first list decides. A right that is revoked later is a note, and the last state
+	// stays.
 	if namespace != "" && apierrors.IsForbidden(err) && k.scope == corev1alpha1.ScopeNamespaced && k.namespace == "" && (k.informer == nil || !k.informer.HasSynced()) {
 		k.namespace, err = namespace, nil // the next request is for this namespace
 	}
@@ -150,6 +154,7 @@ func slim(obj any) (any, error) {
 	return pkg, nil
 }
 
+// keep returns the only annotation that a page shows, if the package has it.
 func keep(all map[string]string, names ...string) map[string]string {
 	var kept map[string]string
 	for _, name := range names {
@@ -160,6 +165,7 @@ func keep(all map[string]string, names ...string) map[string]string {
 	return kept
 }
 
+// put updates the row of a package.
 func (b *Board) put(obj any) {
 	_ = panics.Guard(context.Background(), "reading a package", func() error { // it is then missing from the list
 		row := page.RowOf(obj.(corev1alpha1.GenericPackage))
@@ -168,6 +174,8 @@ func (b *Board) put(obj any) {
 	})
 }
 
+// remove removes the row of a package. After a lost watch, the informer may only know the last
+// state.
 func (b *Board) remove(obj any) {
 	if unknown, is := obj.(cache.DeletedFinalStateUnknown); is {
 		obj = unknown.Obj
@@ -178,6 +186,7 @@ func (b *Board) remove(obj any) {
 	}
 }
 
+// change changes the rows and notifies the pages.
 func (b *Board) change(how func()) {
 	b.mu.Lock()
 	how()
@@ -205,7 +214,7 @@ func (b *Board) Rows() []page.Row {
 	return b.sorted
 }
 
-// Package returns nil for a package that was not observed.
+// Package returns the observed state of a package; nil if it was not observed.
 func (b *Board) Package(t progress.Target) corev1alpha1.GenericPackage {
 	key := cache.ObjectName{Namespace: t.Namespace, Name: t.Name}.String()
 	for _, k := range b.kinds {

@@ -128,6 +128,8 @@ func (o *Detail) run(ctx context.Context, observer *cluster.Observer) {
 
 		o.topic.publish()
 		select {
+		// A slow computation gets four times its duration as a pause, so that it uses at most a
+		// fifth of a processor.
 		case <-time.After(max(Interval/2, 4*took)):
 		case <-ctx.Done():
 			return
@@ -167,6 +169,8 @@ func (o *Detail) observe(ctx context.Context, observer *cluster.Observer, snap p
 // examine searches for the cause of an unavailable package, once for each state. The caller holds
 // the lock.
 func (o *Detail) examine(ctx context.Context, snap progress.Snapshot) {
+	// The state is identified by the versions of its objects, so that a repeated event starts no
+	// search.
 	state := snap.Package.GetResourceVersion()
 	if snap.Set != nil {
 		state += "/" + snap.Set.GetResourceVersion()
@@ -201,6 +205,7 @@ func (o *Detail) examine(ctx context.Context, snap progress.Snapshot) {
 	}()
 }
 
+// diagnose searches for the cause within a limited time.
 func (d *Details) diagnose(ctx context.Context, t progress.Target, pkg corev1alpha1.GenericPackage) (*diagnose.Diagnosis, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageDiagnosis)
 	defer cancel()
@@ -211,6 +216,8 @@ func (d *Details) diagnose(ctx context.Context, t progress.Target, pkg corev1alp
 	return diagnose.PackageBy(ctx, d.cluster, all, t, pkg)
 }
 
+// anyKind returns the shared client for all kinds. An error is not kept, so that the next search
+// tries again.
 func (d *Details) anyKind() (client.Client, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,6 +8,7 @@ type topic struct {
 	subscribers map[chan struct{}]bool
 }
 
+// subscribe returns a channel for notifications, and a function that ends the subscription.
 func (t *topic) subscribe() (<-chan struct{}, func()) {
 	ch := make(chan struct{}, 1)
 	t.mu.Lock()
@@ -24,6 +25,8 @@ func (t *topic) subscribe() (<-chan struct{}, func()) {
 	}
 }
 
+// publish notifies all subscribers. A subscriber that has not read the last notification gets no
+// second one.
 func (t *topic) publish() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
