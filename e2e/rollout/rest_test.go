@@ -61,7 +61,7 @@ func TestRestIsSilentAndARestartWritesNothing(t *testing.T) {
 	require.NoError(t, err)
 	writes := 0
 	for _, e := range reads {
-		if sandbox.Writes()(e) {
+		if sandbox.Writes()(e) && e.Object.Resource != "selfsubjectaccessreviews" { // of a slow start, about the manager's own rights
 			writes++
 			t.Errorf("after a restart the manager wrote %s %s", e.Verb, e.RequestURI)
 		}
