@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -109,35 +108,6 @@ func TestPauseWhileUnavailable(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	ok(t, env, "delete", "notes", "-n", "pausing")
-}
-
-// A rollback also works for a deployment without a package.
-func TestRolloutOfADeployment(t *testing.T) {
-	t.Parallel()
-	env := harness.Shared(t)
-	env.Namespace(t, "plain")
-	labels := map[string]string{"app": "plain"}
-	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "plain", Name: "plain"}}
-	dep.Spec.Selector.MatchLabels, dep.Spec.Template.Metadata.Labels = labels, labels
-	content := func(value string) corev1alpha1.ObjectSetTemplateSpec {
-		object := corev1alpha1.ObjectSetObject{}
-		object.Object.Raw = []byte(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"plain"},"data":{"value":%q}}`, value))
-		return corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{Name: "deploy", Objects: []corev1alpha1.ObjectSetObject{object}}}}
-	}
-	dep.Spec.Template.Spec = content("one")
-	env.Create(t, dep)
-	ok(t, env, "rollout", "status", "objectdeployment/plain", "-n", "plain")
-	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
-	before := dep.DeepCopy()
-	dep.Spec.Template.Spec = content("two")
-	require.NoError(t, env.Client.Patch(t.Context(), dep, client.MergeFrom(before)))
-	ok(t, env, "rollout", "status", "objectdeployment/plain", "-n", "plain")
-	if got := ok(t, env, "rollout", "undo", "od/plain", "-n", "plain"); !strings.HasSuffix(got.out, "objectdeployment plain/plain successfully rolled out: revision 3\n") {
-		t.Errorf("got %+v", got)
-	}
-	if got := valueOf(t, env, "plain", "plain"); got != "one" {
-		t.Errorf("after undo: %q", got)
-	}
 }
 
 // valueOf reads the value in a ConfigMap.
