@@ -35,6 +35,7 @@ func Agents(r *engine.Revision, live cluster.LiveState) []Agent {
 		}
 		agents = append(agents, a)
 	}
+
 	return agents
 }
 

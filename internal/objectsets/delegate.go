@@ -47,6 +47,7 @@ func (l *loader) delegate(spec *corev1alpha1.ObjectSetTemplatePhase, all []corev
 			phase.Delegated = append(phase.Delegated, d)
 		}
 	}
+
 	d, err := l.phaseObject(spec, all)
 	if err != nil {
 		l.problem("Phase %q: cannot make an ObjectSetPhase: %v", spec.Name, err)
@@ -60,6 +61,7 @@ func (l *loader) delegate(spec *corev1alpha1.ObjectSetTemplatePhase, all []corev
 		l.problem("Phase %q, %s: Duplicate Object, it is in phase %q already: remove one of them", spec.Name, d.Key, first)
 		return phase
 	}
+
 	l.at[d.Key] = spec.Name
 	phase.Objects = []*objects.Desired{d}
 	return phase
@@ -76,6 +78,7 @@ func (l *loader) refuse(spec *corev1alpha1.ObjectSetTemplatePhase) {
 		l.problem("Phase %q: has objects with sensitive values, which would be readable in its ObjectSetPhase: "+
 			"remove the class, move them to a phase without one, or set sensitive: false if the values are not secret", spec.Name)
 	}
+
 	if template.TargetRef != nil {
 		l.problem("Phase %q: a phase with a class cannot be in another cluster: remove the class, or targetRef", spec.Name)
 	}
@@ -92,6 +95,7 @@ func (l *loader) elsewhere(spec *corev1alpha1.ObjectSetTemplatePhase, o *corev1a
 		l.problem("Phase %q: an object is not valid JSON: %v", spec.Name, err)
 		return
 	}
+
 	gvk := u.GroupVersionKind()
 	key := objects.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
 	where := fmt.Sprintf("Phase %q, %s", spec.Name, key)
@@ -106,6 +110,7 @@ func (l *loader) elsewhere(spec *corev1alpha1.ObjectSetTemplatePhase, o *corev1a
 	if len(u.GetOwnerReferences()) > 0 {
 		l.problem("%s: metadata.ownerReferences must be empty: the agent sets them", where)
 	}
+
 	id := delegated{spec.Class, key}
 	if first, twice := l.remote[id]; twice {
 		l.problem("%s: Duplicate Object, it is in phase %q already: remove one of them", where, first)
@@ -119,11 +124,13 @@ func (l *loader) phaseObject(spec *corev1alpha1.ObjectSetTemplatePhase, all []co
 	if all == nil {
 		all = []corev1alpha1.ObjectSetObject{}
 	}
+
 	gvk := corev1alpha1.GroupVersion.WithKind(scope.Kind("ObjectSetPhase"))
 	labels := maps.Clone(l.set.GetLabels())
 	if labels == nil {
 		labels = map[string]string{}
 	}
+
 	labels[corev1alpha1.PhaseClassLabel] = spec.Class
 	metadata := map[string]any{"name": PhaseName(l.set.GetName(), spec.Name), "labels": labels}
 	if l.set.GetNamespace() != "" {
@@ -141,10 +148,12 @@ func (l *loader) phaseObject(spec *corev1alpha1.ObjectSetTemplatePhase, all []co
 	if err != nil {
 		return nil, err
 	}
+
 	if len(raw) > limits.ClassPhaseBytes {
 		l.problem("Phase %q: with a class, it is stored as one ObjectSetPhase, which has %d bytes; the limit is %d: split the phase, or remove its class",
 			spec.Name, len(raw), limits.ClassPhaseBytes)
 	}
+
 	d := &objects.Desired{
 		Key:     objects.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: l.set.GetNamespace(), Name: metadata["name"].(string)},
 		Version: gvk.Version, Collision: objects.CollisionProtectionPrevent,
@@ -153,6 +162,7 @@ func (l *loader) phaseObject(spec *corev1alpha1.ObjectSetTemplatePhase, all []co
 			OwnerKey: objects.OwnerKey{Kind: scope.Kind("ObjectSet"), Namespace: l.set.GetNamespace(), Name: l.set.GetName()}, UID: l.set.GetUID(),
 		}},
 	}
+
 	return d, engine.SetContent(d, raw)
 }
 

@@ -26,6 +26,7 @@ func Compact(set corev1alpha1.GenericObjectSet) {
 	if Owns(set) {
 		return
 	}
+
 	spec := set.ObjectSetSpec()
 	for i := range spec.Phases {
 		spec.Phases[i].Objects = nil
@@ -48,6 +49,7 @@ func summarize(set corev1alpha1.GenericObjectSet) {
 			stored = append(stored, p)
 		}
 	}
+
 	spec.Phases = stored
 	status.ControllerOf, status.Phases, status.Blocking, status.Timeline = nil, nil, nil, nil
 	var ends []metav1.Condition
@@ -57,6 +59,7 @@ func summarize(set corev1alpha1.GenericObjectSet) {
 			ends = append(ends, c)
 		}
 	}
+
 	status.Conditions = ends
 }
 
@@ -71,5 +74,6 @@ func only(all map[string]string, keys []string) map[string]string {
 			kept[key] = value
 		}
 	}
+
 	return kept
 }

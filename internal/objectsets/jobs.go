@@ -16,6 +16,7 @@ func Recorded(status *corev1alpha1.ObjectDeploymentStatus) map[objects.Key]phase
 	if len(status.Jobs) == 0 {
 		return nil
 	}
+
 	runs := make(map[objects.Key]phases.Run, len(status.Jobs))
 	for _, j := range status.Jobs {
 		run := phases.Run{Outcome: objects.Outcome(j.Result), UID: j.UID, Namespace: j.NamespaceUID}
@@ -25,6 +26,7 @@ func Recorded(status *corev1alpha1.ObjectDeploymentStatus) map[objects.Key]phase
 		}
 		runs[objects.Key{Group: j.Group, Kind: j.Kind, Namespace: j.Namespace, Name: j.Name}] = run
 	}
+
 	return runs
 }
 
@@ -39,5 +41,6 @@ func Records(runs map[objects.Key]phases.Run) []corev1alpha1.JobRecord {
 			UID: run.UID, NamespaceUID: run.Namespace,
 		})
 	}
+
 	return records
 }

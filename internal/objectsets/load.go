@@ -62,17 +62,20 @@ func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner,
 	r.Kind, r.Number, r.Retains = setKind(set), spec.Revision, retainedBy(set)
 	r.Metadata = objects.ManagedMetadata{Labels: labels, Revision: spec.Revision, Owner: owner}
 	r.Labels = drift.Digest(labelValues(labels))
+
 	l := loader{revision: r, set: set, namespace: set.GetNamespace(), scope: scope, at: map[objects.Key]string{}, remote: map[delegated]string{}}
 	l.target(spec, owner)
 	l.record(spec.Phases)
 	for i := range spec.Phases {
 		l.phase(&spec.Phases[i], stored)
 	}
+
 	judges, err := probes.Compile(spec.AvailabilityProbes)
 	if err != nil {
 		l.problem("%v", err)
 		judges = &probes.Set{}
 	}
+
 	r.SetProbes(judges)
 	r.Block(strings.Join(l.problems, "; "))
 	return r
@@ -151,12 +154,14 @@ func (l *loader) phase(spec *corev1alpha1.ObjectSetTemplatePhase, stored Stored)
 		l.revision.Phases = append(l.revision.Phases, l.delegate(spec, all))
 		return
 	}
+
 	phase := phases.Phase{Name: spec.Name}
 	for i := range all {
 		if d := l.object(spec.Name, &all[i]); d != nil {
 			phase.Objects = append(phase.Objects, d)
 		}
 	}
+
 	l.revision.Phases = append(l.revision.Phases, phase)
 }
 
@@ -168,6 +173,7 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 		l.problem("Phase %q: an object is not valid JSON: %v", phase, err)
 		return nil
 	}
+
 	u := &unstructured.Unstructured{Object: content}
 	gvk := u.GroupVersionKind()
 	d := &objects.Desired{
@@ -182,14 +188,17 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 		Keep:      apinames.Default.Keeps(u.GetAnnotations()),
 		Recreate:  apinames.Default.Recreates(u.GetAnnotations()),
 	}
+
 	where := fmt.Sprintf("Phase %q, %s", phase, d.Key)
 	ignored, err := apinames.Default.ParseIgnoredFields(u.GetAnnotations()[corev1alpha1.IgnoredFieldsAnnotation])
 	if err = cmp.Or(err, ignored.Check(content)); err != nil {
 		l.problem("%.300s: metadata.annotations[%s]: %v", where, corev1alpha1.IgnoredFieldsAnnotation, err)
 	}
+
 	// Controllers of Kubernetes keep their fields even if a package states them, such as the rules of an
 	// aggregated ClusterRole.
 	d.Ignored = append(ignored, objects.LeftToControllers(d.Key.GroupKind(), content)...)
+
 	if gvk.Kind == "" || gvk.Version == "" || d.Key.Name == "" {
 		l.problem("%s: apiVersion, kind and metadata.name are required", where)
 		return nil
@@ -204,6 +213,7 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 	if MarkedGenerated(u) {
 		l.problem("%s: metadata.labels[%s] must not be set: the engine marks the packages by it that it installs for others", where, corev1alpha1.GeneratedLabel)
 	}
+
 	if !l.place(where, d, gvk) {
 		return nil
 	}
@@ -211,6 +221,7 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 		l.problem("%s: Duplicate Object, it is in phase %q already: remove one of them", where, first)
 		return nil
 	}
+
 	l.at[d.Key] = phase
 	return d
 }
@@ -223,6 +234,7 @@ func (l *loader) place(where string, d *objects.Desired, gvk schema.GroupVersion
 	if !known {
 		l.revision.Unscoped = append(l.revision.Unscoped, d.Key)
 	}
+
 	if l.namespace == "" {
 		switch {
 		case known && namespaced && d.Key.Namespace == "" && l.defaultNamespace != "":
@@ -243,6 +255,7 @@ func (l *loader) place(where string, d *objects.Desired, gvk schema.GroupVersion
 		l.problem("%s: must stay within the same namespace %q: remove metadata.namespace, or install a ClusterPackage", where, l.namespace)
 		return false
 	}
+
 	d.Key.Namespace = l.namespace
 	return true
 }

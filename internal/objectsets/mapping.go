@@ -25,6 +25,7 @@ func Mapped(r *engine.Revision, live cluster.Cluster, keys []objects.Key) (mappe
 		if d == nil || len(d.Mappings) == 0 && d.Delegate == nil {
 			continue
 		}
+
 		obs, ok := live.Observed(key)
 		if !ok || obs.Trimmed == nil {
 			continue
@@ -52,6 +53,7 @@ func Mapped(r *engine.Revision, live cluster.Cluster, keys []objects.Key) (mappe
 			}
 		}
 	}
+
 	return mapped, left
 }
 
@@ -84,6 +86,7 @@ func reported(obs *objects.Observed) []metav1.Condition {
 	if err := json.Unmarshal(obs.Trimmed, &object); err != nil {
 		return nil // the conditions of that kind have another shape
 	}
+
 	var all []metav1.Condition
 	for _, item := range object.Status.Conditions {
 		c, ok := item.(map[string]any)
@@ -95,6 +98,7 @@ func reported(obs *objects.Observed) []metav1.Condition {
 		if typ == "" || generation != 0 && int64(generation) != obs.Generation {
 			continue
 		}
+
 		status, reason := "", ""
 		if c["status"] != nil {
 			status = fmt.Sprint(c["status"])

@@ -36,6 +36,7 @@ func nameProblem(gvk schema.GroupVersionKind, key objects.Key) string {
 	if errs := content.IsPathSegmentName(key.Name); len(errs) > 0 {
 		return fmt.Sprintf("%.100q is not a valid name: %s", key.Name, errs[0])
 	}
+
 	return ""
 }
 

@@ -23,6 +23,7 @@ func RejectReserved(r *engine.Revision, why func(objects.Key) string) {
 			}
 		}
 	}
+
 	var problems []string
 	for _, group := range objects.GroupMessages(messages) {
 		problems = append(problems, group.String())
@@ -71,5 +72,6 @@ func ofEngine(key objects.Key, namespace string) bool {
 	case key.Namespace != "" && key.Namespace != namespace:
 		return false
 	}
+
 	return key.Name == corev1alpha1.LeaderElectionLease || key.Name == corev1alpha1.AgentLeaderElectionLease || slices.Contains(engineNames, key.Name)
 }

@@ -56,6 +56,7 @@ func RetainedReferences(r *engine.Revision, keys sets.Set[objects.Key]) []corev1
 			}
 		}
 	}
+
 	return slices.Clip(refs)
 }
 

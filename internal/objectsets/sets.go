@@ -29,6 +29,7 @@ func OwnerOf(set corev1alpha1.GenericObjectSet) objects.OwnerKey {
 	if ref := metav1.GetControllerOf(set); ref != nil && ref.Kind == kind && Ours(ref) {
 		return objects.OwnerKey{Kind: kind, Namespace: set.GetNamespace(), Name: ref.Name}
 	}
+
 	name := set.GetLabels()[corev1alpha1.ObjectDeploymentLabel]
 	if set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation] != "" && name != "" {
 		return objects.OwnerKey{Kind: kind, Namespace: set.GetNamespace(), Name: name}
@@ -124,13 +125,16 @@ func Restore(r *engine.Revision, set corev1alpha1.GenericObjectSet, fresh bool) 
 		Removing:  lifecycle == corev1alpha1.ObjectSetLifecycleStateArchived || set.GetDeletionTimestamp() != nil,
 		Releasing: Orphaned(set),
 	}
+
 	if rec.Claimed && !r.Incomplete() && first(set) {
 		rec.Preopened = unprobed(r)
 	}
+
 	r.Restore(rec)
 	if fresh {
 		restoreReady(r, status)
 	}
+
 	for i, phase := range status.Phases {
 		written := phase.State == corev1alpha1.PhaseStateProbing || phase.State == corev1alpha1.PhaseStateReady || phase.State == corev1alpha1.PhaseStateUnready
 		if i < len(r.Phases) && (written || r.Succeeded()) {
@@ -215,11 +219,13 @@ func startedPhases(r *engine.Revision, set corev1alpha1.GenericObjectSet) int {
 		}
 		return min(n+1, all)
 	}
+
 	for i, phase := range status.Phases {
 		if hasBegun(phase) {
 			n = i + 1
 		}
 	}
+
 	return min(n, all)
 }
 

@@ -37,6 +37,7 @@ func Timeline(before []corev1alpha1.PhaseTimes, stored, phases []corev1alpha1.Ph
 			timeline = append(timeline, times)
 			continue
 		}
+
 		ready := times.ReadyAt != nil
 		set := func(t **metav1.MicroTime, reached bool) {
 			if reached && *t == nil {
@@ -46,6 +47,7 @@ func Timeline(before []corev1alpha1.PhaseTimes, stored, phases []corev1alpha1.Ph
 		set(&times.OpenedAt, true)
 		set(&times.AppliedAt, phase.State != corev1alpha1.PhaseStateApplying)
 		set(&times.ReadyAt, phase.State == corev1alpha1.PhaseStateReady)
+
 		switch {
 		case ready:
 		case times.ReadyAt != nil:
@@ -57,6 +59,7 @@ func Timeline(before []corev1alpha1.PhaseTimes, stored, phases []corev1alpha1.Ph
 		}
 		timeline = append(timeline, times)
 	}
+
 	return timeline, took
 }
 
