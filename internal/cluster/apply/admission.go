@@ -49,6 +49,7 @@ func (d Denial) Is(key objects.Key, object *unstructured.Unstructured) bool {
 	case d.Webhook == "":
 		return key.Name == d.Policy
 	}
+
 	hooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
 	return slices.ContainsFunc(hooks, func(hook any) bool {
 		fields, _ := hook.(map[string]any)

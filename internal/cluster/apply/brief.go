@@ -99,12 +99,14 @@ func fieldsOf(s metav1.Status) []string {
 	if s.Details == nil {
 		return nil
 	}
+
 	var fields []string
 	for _, cause := range s.Details.Causes {
 		if fieldPath.MatchString(cause.Field) {
 			fields = append(fields, cause.Field)
 		}
 	}
+
 	slices.Sort(fields)
 	return slices.Compact(fields)
 }

@@ -79,6 +79,7 @@ func Classify(err error) Class {
 	case errors.As(err, &status):
 		return classifyStatus(err, status.Status())
 	}
+
 	// Network, timeout, cancelled, or not the answer of an API server.
 	return Retry
 }
@@ -102,6 +103,7 @@ func classifyStatus(err error, s metav1.Status) Class {
 		http.StatusUnsupportedMediaType, http.StatusNotAcceptable:
 		return Blocked
 	}
+
 	return Retry
 }
 
@@ -122,6 +124,7 @@ func classifyConflict(err error, s metav1.Status) Class {
 	if hasCause(s, metav1.CauseTypeFieldManagerConflict) {
 		return FieldConflict
 	}
+
 	var e *Error
 	if s.Details != nil && s.Details.Kind == "resourcequotas" && errors.As(err, &e) && e.Resource != "resourcequotas" {
 		// The quota that counts the object was written concurrently.
@@ -148,11 +151,13 @@ func classifyInvalid(err error, s metav1.Status) Class {
 			}
 		}
 	}
+
 	var e *Error
 	if errors.As(err, &e) && strings.HasSuffix(e.Verb, "patch") && (s.Details == nil || s.Details.Name == "") && !undecodable(s) {
 		// A JSON patch that does not apply: one of its tests failed.
 		return Conflict
 	}
+
 	return Blocked
 }
 
@@ -168,6 +173,7 @@ func classifyInternal(s metav1.Status) Class {
 	case says("request to convert CR to an invalid group/version"):
 		return StaleFields
 	}
+
 	return Retry
 }
 
@@ -203,5 +209,6 @@ func CausesOf(err error) []string {
 			fields = append(fields, cause.Field)
 		}
 	}
+
 	return fields
 }

@@ -47,5 +47,6 @@ func AsUnauthorized(err error) (Unauthorized, bool) {
 	if escalates.MatchString(message) {
 		return Unauthorized{Verb: "escalate"}, true
 	}
+
 	return Unauthorized{}, false
 }

@@ -29,6 +29,7 @@ func (w *Writer) Rules(ctx context.Context, namespace string) (rules []rbacv1.Po
 	for _, rule := range review.Status.NonResourceRules {
 		rules = append(rules, rbacv1.PolicyRule{Verbs: rule.Verbs, NonResourceURLs: rule.NonResourceURLs})
 	}
+
 	return rules, !review.Status.Incomplete && review.Status.EvaluationError == "", nil
 }
 
@@ -61,5 +62,6 @@ func (w *Writer) review(ctx context.Context, resource string, review any) error 
 	if len(answer) > limits.ReviewBytes {
 		return fmt.Errorf("the API server answers with %d bytes of rules; the limit is %d", len(answer), limits.ReviewBytes)
 	}
+
 	return json.Unmarshal(answer, review)
 }

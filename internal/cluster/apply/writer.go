@@ -48,6 +48,7 @@ func NewWriter(config *rest.Config, manager string) (*Writer, error) {
 		// Deprecations concern the author of a package, and the linter shows them.
 		config.WarningHandler = rest.NoWarnings{}
 	}
+
 	config.Wrap(limitResponses)
 	// Requests contain their full path, but the client requires one.
 	config.GroupVersion, config.APIPath = nil, "/"
@@ -55,6 +56,7 @@ func NewWriter(config *rest.Config, manager string) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client to write objects: %w", err)
 	}
+
 	return &Writer{client: client, manager: manager}, nil
 }
 
@@ -185,6 +187,7 @@ func Path(m *meta.RESTMapping, namespace, name string) []string {
 	} else {
 		segments = append(segments, "apis", m.Resource.Group, m.Resource.Version)
 	}
+
 	if namespace != "" {
 		segments = append(segments, "namespaces", namespace)
 	}
@@ -192,6 +195,7 @@ func Path(m *meta.RESTMapping, namespace, name string) []string {
 	if name != "" {
 		segments = append(segments, name)
 	}
+
 	return segments
 }
 
@@ -211,6 +215,7 @@ func object(ctx context.Context, req *rest.Request, what *Error) (*unstructured.
 	if err != nil {
 		return nil, what.wrap(err)
 	}
+
 	live := &unstructured.Unstructured{}
 	// The decoder of the client would scan the body three times.
 	if err := utiljson.Unmarshal(body, &live.Object); err != nil {
@@ -219,6 +224,7 @@ func object(ctx context.Context, req *rest.Request, what *Error) (*unstructured.
 	if live.GetUID() == "" {
 		return nil, what.wrap(fmt.Errorf("the API server answered with a %s instead of the object", live.GetKind()))
 	}
+
 	return live, nil
 }
 
@@ -228,12 +234,14 @@ func deleteOptions(uid types.UID, resourceVersion string, policy metav1.Deletion
 		PropagationPolicy: &policy,
 		Preconditions:     &metav1.Preconditions{},
 	}
+
 	if uid != "" {
 		options.Preconditions.UID = &uid
 	}
 	if resourceVersion != "" {
 		options.Preconditions.ResourceVersion = &resourceVersion
 	}
+
 	return json.Marshal(options)
 }
 
@@ -273,6 +281,7 @@ func (e *Error) wrap(err error) error {
 	if errors.As(err, &inner) {
 		return err
 	}
+
 	e.Err = err
 	return e
 }

@@ -77,6 +77,7 @@ func (d *definition) reduce() int64 {
 		}
 		size += int64(len(text))
 	}
+
 	return size + int64(len(d.Status.Conditions)+len(d.Spec.Versions))*100
 }
 
@@ -111,14 +112,17 @@ func (d *definition) kind() (gk schema.GroupKind, kind *Kind) {
 			versions = append(versions, v.Name)
 		}
 	}
+
 	if names.Kind == "" || len(versions) > 0 && !d.is("Established") {
 		return gk, nil
 	}
+
 	slices.SortFunc(versions, func(a, b string) int { return apiversion.CompareKubeAwareVersionStrings(b, a) })
 	kind = &Kind{Watchable: true, Terminating: d.is("Terminating"), UID: d.UID, Generation: d.Generation}
 	for _, v := range versions {
 		kind.Versions = append(kind.Versions, mapping(gk.WithVersion(v), names.Plural, d.Spec.Scope == "Namespaced"))
 	}
+
 	return gk, kind
 }
 

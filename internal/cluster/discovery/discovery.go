@@ -74,6 +74,7 @@ func New(config *rest.Config, pool *http.Client, options Options) (*Discovery, e
 	if err != nil {
 		return nil, fmt.Errorf("make a client to watch CRDs: %w", err)
 	}
+
 	reading, err := discovery.NewDiscoveryClientForConfigAndClient(config, pool)
 	if err != nil {
 		return nil, fmt.Errorf("make a client to read discovery: %w", err)
@@ -130,6 +131,7 @@ func (d *Discovery) updateAll(ctx context.Context) {
 	case <-ctx.Done():
 	case <-time.After(discoveryDebounce):
 	}
+
 	attempts := 0
 	retry(ctx, discoveryDebounce, func(ctx context.Context) (done bool) {
 		complete, err := d.update(ctx)
@@ -172,11 +174,13 @@ func (d *Discovery) readAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-d.crdsKnown:
 	}
+
 	d.index.discover(found, failed, nil)
 	d.count()
 	return nil
@@ -198,15 +202,18 @@ func (d *Discovery) update(ctx context.Context) (complete bool, err error) {
 			}
 		}
 	}
+
 	if !d.wantDiscovery.Swap(false) {
 		return true, nil
 	}
+
 	offered := d.offered()
 	found, failed, err := d.read(ctx)
 	if err != nil {
 		d.wantDiscovery.Store(true)
 		return false, err
 	}
+
 	kinds, groups := d.index.discover(found, failed, offered)
 	d.count()
 	for _, gk := range d.options.Used() {
@@ -214,12 +221,14 @@ func (d *Discovery) update(ctx context.Context) (complete bool, err error) {
 			kinds = append(kinds, gk)
 		}
 	}
+
 	d.options.Changed(kinds)
 	for gv := range d.offered() {
 		if !d.index.serves(gv) {
 			return false, nil
 		}
 	}
+
 	return true, nil
 }
 

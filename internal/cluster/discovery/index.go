@@ -89,6 +89,7 @@ func (x *index) find(gk schema.GroupKind) (*Kind, error) {
 	if x.err != nil {
 		return nil, x.err
 	}
+
 	switch k := x.lookup(gk); {
 	case k == nil:
 		return nil, cmp.Or(failure(x.failed, gk.Group), x.awayFor(gk.Group))
@@ -114,6 +115,7 @@ func failure(failed map[schema.GroupVersion]error, group string) error {
 			first = &gv
 		}
 	}
+
 	if first == nil {
 		return nil
 	}
@@ -176,10 +178,12 @@ func (x *index) mapping(gk schema.GroupKind, version string) (*meta.RESTMapping,
 			}
 		}
 	}
+
 	noMatch := &meta.NoKindMatchError{GroupKind: gk}
 	if version != "" {
 		noMatch.SearchedVersions = []string{version}
 	}
+
 	return nil, noMatch
 }
 
@@ -238,6 +242,7 @@ func (x *index) putCRDs(crds []*definition, all bool) []schema.GroupKind {
 		gk, kind := crd.kind()
 		x.setCRD(crd.Name, gk, kind, before)
 	}
+
 	if all {
 		for name, gk := range maps.Clone(x.byCRD) {
 			if _, ok := listed[name]; !ok {
@@ -245,6 +250,7 @@ func (x *index) putCRDs(crds []*definition, all bool) []schema.GroupKind {
 			}
 		}
 	}
+
 	return x.changed(before)
 }
 
@@ -265,10 +271,12 @@ func (x *index) setCRD(name string, gk schema.GroupKind, kind *Kind, before map[
 			before[gk] = x.lookup(gk)
 		}
 	}
+
 	if had {
 		delete(x.defined, old)
 		delete(x.byCRD, name)
 	}
+
 	if kind != nil {
 		x.byCRD[name], x.defined[gk] = gk, kind
 	}
@@ -297,6 +305,7 @@ func (x *index) serves(gv schema.GroupVersion) bool {
 			return x.failed[gv] == nil
 		}
 	}
+
 	return false
 }
 
@@ -314,6 +323,7 @@ func kindsOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) map[sch
 			delete(resources, gv.String()) // the preferred version comes twice
 		}
 	}
+
 	return found
 }
 

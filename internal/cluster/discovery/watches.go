@@ -30,6 +30,7 @@ func (d *Discovery) counted(of schema.GroupVersionResource) cache.ListerWatcherW
 	if d.options.Held == nil {
 		return d.source(of)
 	}
+
 	return &reflector.Counted{ListerWatcherWithContext: d.source(of), Held: d.options.Held, Size: func(obj runtime.Object) int64 {
 		one, ok := obj.(*definition)
 		if !ok {
@@ -130,6 +131,7 @@ func (s apiServices) Listed(all []*definition) {
 		listed[a.Name] = true
 		s.Changed(a)
 	}
+
 	s.mu.Lock()
 	var gone []string
 	for name := range s.available {
@@ -152,6 +154,7 @@ func (s apiServices) Changed(a *definition) {
 		s.drop(a.Name)
 		return
 	}
+
 	s.mu.Lock()
 	old := s.available[a.Name]
 	s.available[a.Name] = gv

@@ -96,16 +96,19 @@ func New(options Options) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	c := &Cache{
 		options: options, clients: clients,
 		kinds: map[schema.GroupKind]*kind{}, users: map[string]sets.Set[schema.GroupKind]{},
 	}
+
 	c.discovery, err = discovery.New(clients.config, clients.pool, discovery.Options{
 		Used: c.used, Changed: c.servedChanged, VersionChanged: options.VersionChanged, Held: options.Held,
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	return c, nil
 }
 
@@ -137,6 +140,7 @@ func (c *Cache) Start(ctx context.Context) error {
 	case <-ended:
 	case <-time.After(stopWait):
 	}
+
 	return nil
 }
 
@@ -165,11 +169,13 @@ func (c *Cache) acquire(gk schema.GroupKind) []objects.Key {
 		k = newKind(gk)
 		c.kinds[gk] = k
 	}
+
 	k.users++
 	if k.idle != nil {
 		k.idle.Stop()
 		k.idle = nil
 	}
+
 	return c.sync(k)
 }
 
@@ -187,6 +193,7 @@ func (c *Cache) retire(k *kind) {
 	if k.users > 0 || c.kinds[k.gk] != k {
 		return
 	}
+
 	delete(c.kinds, k.gk)
 	if k.run != nil {
 		k.run.stop()
@@ -230,6 +237,7 @@ func (c *Cache) sync(k *kind) []objects.Key {
 	case k.run.resource != served.Preferred().Resource:
 		return c.watch(k, served, true)
 	}
+
 	return nil
 }
 
@@ -242,6 +250,7 @@ func (c *Cache) watch(k *kind, served *discovery.Kind, keep bool) []objects.Key 
 		cache: c, kind: k, number: c.runs, began: time.Now(),
 		resource: served.Preferred().Resource, crd: served.UID, stop: stop, done: make(chan struct{}),
 	}
+
 	if k.run != nil {
 		k.run.stop()
 	}
@@ -251,6 +260,7 @@ func (c *Cache) watch(k *kind, served *discovery.Kind, keep bool) []objects.Key 
 	c.watches.Go(func() {
 		_ = panics.Guard(context.Background(), "watching "+r.resource.String(), func() error { r.watch(ctx, before); return nil })
 	})
+
 	return dropped
 }
 
@@ -274,6 +284,7 @@ func (c *Cache) Relist(gk schema.GroupKind) int64 {
 		k.relist = c.runs
 		return k.relist
 	}
+
 	c.relist(k)
 	return k.run.number
 }
@@ -300,10 +311,12 @@ func (c *Cache) State(gk schema.GroupKind) KindState {
 	if served == nil {
 		return KindState{Err: err}
 	}
+
 	s := KindState{
 		Served: true, Namespaced: served.Namespaced(), Terminating: served.Terminating,
 		Version: served.Preferred().Resource.Version, Custom: served.UID != "",
 	}
+
 	if !served.Watchable {
 		s.Err = ErrNotWatchable
 		return s
@@ -313,6 +326,7 @@ func (c *Cache) State(gk schema.GroupKind) KindState {
 		defer k.mu.RUnlock()
 		s.Synced, s.Listing, s.Err = k.synced, k.listing, k.err
 	}
+
 	return s
 }
 
@@ -329,6 +343,7 @@ func (c *Cache) Counts() map[schema.GroupVersionKind]int {
 		}
 		k.mu.RUnlock()
 	}
+
 	return counts
 }
 

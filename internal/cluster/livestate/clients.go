@@ -31,6 +31,7 @@ func newClients(config *rest.Config) (*clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client to watch objects: %w", err)
 	}
+
 	all := &clients{config: config, pool: pool}
 	if all.objects, err = rest.UnversionedRESTClientForConfigAndClient(dynamic.ConfigFor(config), pool); err != nil {
 		return nil, fmt.Errorf("make a client to watch objects: %w", err)
@@ -38,6 +39,7 @@ func newClients(config *rest.Config) (*clients, error) {
 	if all.metadata, err = rest.UnversionedRESTClientForConfigAndClient(metadata.ConfigFor(config), pool); err != nil {
 		return nil, fmt.Errorf("make a client to watch metadata: %w", err)
 	}
+
 	return all, nil
 }
 

@@ -39,6 +39,7 @@ func (c *Cache) Confirm(ctx context.Context, seen map[objects.Key]string, labelS
 		}
 		byKind[gk][name{Namespace: key.Namespace, Name: key.Name}] = resourceVersion
 	}
+
 	group, ctx := panics.NewGroup(ctx, confirmParallel, "listing objects to be confirmed")
 	for gk, versions := range byKind {
 		group.Go(func() error { return c.confirmKind(ctx, gk, versions, labelSelector) })
@@ -47,6 +48,7 @@ func (c *Cache) Confirm(ctx context.Context, seen map[objects.Key]string, labelS
 	if errors.Is(err, errNotCurrent) {
 		return false, nil
 	}
+
 	return err == nil, err
 }
 
@@ -64,6 +66,7 @@ func (c *Cache) confirmKind(ctx context.Context, gk schema.GroupKind, want map[n
 			return err
 		}
 	}
+
 	if len(want) > 0 {
 		return errNotCurrent
 	}
@@ -79,10 +82,12 @@ func (c *Cache) listAsWanted(ctx context.Context, gk schema.GroupKind, want map[
 	if err != nil {
 		return err
 	}
+
 	source := &reflector.Source{
 		Client: c.clients.metadata, Resource: m.Resource, Namespace: onlyNamespace(want), MetadataOnly: true, LabelSelector: selector,
 		NewList: func() runtime.Object { return &metav1.PartialObjectMetadataList{} },
 	}
+
 	pages := pager.New(source.ListWithContext)
 	pages.PageBufferSize, pages.FullListIfExpired = 0, false // the defaults would read six pages at a time, or all in one
 	err = pages.EachListItem(ctx, metav1.ListOptions{}, func(obj runtime.Object) error {
@@ -102,6 +107,7 @@ func (c *Cache) listAsWanted(ctx context.Context, gk schema.GroupKind, want map[
 	if apierrors.IsResourceExpired(err) {
 		return errNotCurrent // the next list starts anew
 	}
+
 	return fmt.Errorf("list the metadata of %s: %w", m.Resource.GroupResource(), err)
 }
 

@@ -30,9 +30,11 @@ func (o observed) object(typ watch.EventType, text string) (runtime.Object, erro
 		brief.UID, brief.ResourceVersion = types.UID(strings.Clone(string(uid))), strings.Clone(version)
 		return brief, nil
 	}
+
 	live := &unstructured.Unstructured{}
 	if err := json.Unmarshal([]byte(text), &live.Object); err != nil {
 		return nil, fmt.Errorf("decode an object of a watch: %w", err)
 	}
+
 	return live, nil
 }

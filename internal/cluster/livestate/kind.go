@@ -83,6 +83,7 @@ func (k *kind) follow(r *run, keep bool) (dropped []objects.Key) {
 	if keep {
 		return nil
 	}
+
 	for n := range k.records.byName {
 		dropped = append(dropped, k.key(n))
 	}

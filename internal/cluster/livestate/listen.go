@@ -48,6 +48,7 @@ func (c *Cache) source(sel Selection) *reflector.Source {
 			NewList: func() runtime.Object { return &unstructured.UnstructuredList{} },
 		}
 	}
+
 	return &reflector.Source{
 		Client: c.clients.metadata, Resource: sel.Resource, Namespace: sel.Namespace, MetadataOnly: true,
 		NewList: func() runtime.Object { return &metav1.PartialObjectMetadataList{} },
@@ -80,6 +81,7 @@ func (c *Cache) Listen(ctx context.Context, sel Selection, l Listener) {
 		defer kept.end()
 		from, to = pending, kept
 	}
+
 	r := reflector.Reflector{
 		Name: "listener", Type: sel.Resource.Resource, Source: from, Store: reflector.NewStore(to),
 		Report: func(err error) {
@@ -89,6 +91,7 @@ func (c *Cache) Listen(ctx context.Context, sel Selection, l Listener) {
 			}
 		},
 	}
+
 	r.Run(ctx)
 }
 
@@ -164,5 +167,6 @@ func sizeOf(value any) int64 {
 			size += int64(len(key)) + sizeOf(inner)
 		}
 	}
+
 	return size
 }

@@ -65,11 +65,13 @@ func (r *Records) Put(n name, obs *objects.Observed) bool {
 	if _, gone := r.gone[obs.UID]; gone {
 		return false
 	}
+
 	old := r.byName[n]
 	if old != nil && !old.Watched && later(old.ResourceVersion, obs.ResourceVersion) {
 		// The event of a newer write follows.
 		return false
 	}
+
 	r.share(old, obs)
 	r.set(n, obs)
 	return !same(old, obs)
@@ -83,6 +85,7 @@ func (r *Records) confirm(n name, uid types.UID, resourceVersion string) (*objec
 	if old == nil || old.UID != uid || old.ResourceVersion != resourceVersion || old.Watched {
 		return nil, false // written or deleted since
 	}
+
 	seen := *old
 	seen.Watched = true
 	r.set(n, &seen)
@@ -99,6 +102,7 @@ func (r *Records) Remove(n name, uid types.UID, resourceVersion string) bool {
 		}
 		return false
 	}
+
 	old := r.byName[n]
 	if old == nil || old.UID != uid {
 		return false
@@ -107,6 +111,7 @@ func (r *Records) Remove(n name, uid types.UID, resourceVersion string) bool {
 		// It had lost its label, and a write has put it back.
 		return false
 	}
+
 	r.drop(n)
 	return true
 }
@@ -137,6 +142,7 @@ func (r *Records) Replace(list []Change, resourceVersion string) []Change {
 			changes = append(changes, item)
 		}
 	}
+
 	for n, old := range r.byName {
 		if _, listed := next[n]; listed {
 			continue
@@ -147,10 +153,12 @@ func (r *Records) Replace(list []Change, resourceVersion string) []Change {
 			changes = append(changes, Change{Name: n})
 		}
 	}
+
 	r.byName, r.gone, r.weight = next, gone, 0
 	for n, obs := range next {
 		r.weight += weigh(n, obs)
 	}
+
 	return changes
 }
 
@@ -159,6 +167,7 @@ func (r *Records) Remember(n name, obs *objects.Observed) {
 	if _, gone := r.gone[obs.UID]; gone {
 		return
 	}
+
 	old := r.byName[n]
 	if old == nil {
 		if r.progress.Reached(obs.ResourceVersion) {
@@ -168,6 +177,7 @@ func (r *Records) Remember(n name, obs *objects.Observed) {
 	} else if old.ResourceVersion != obs.ResourceVersion && !obs.NewerThan(old) {
 		return
 	}
+
 	kept := *obs
 	kept.Watched = old != nil && old.UID == obs.UID && old.ResourceVersion == obs.ResourceVersion && old.Watched
 	r.share(old, &kept)
@@ -201,11 +211,13 @@ func weigh(n name, obs *objects.Observed) int64 {
 	if obs == nil {
 		return 0
 	}
+
 	bytes := recordBytes + len(n.Name) + len(obs.UID) + len(obs.ResourceVersion) + len(obs.Held) + len(obs.Writer) + len(obs.AdoptableBy) + len(obs.Trimmed)
 	for i := range obs.Owners {
 		o := &obs.Owners[i]
 		bytes += ownerBytes + len(o.APIVersion) + len(o.Kind) + len(o.Namespace) + len(o.Name) + len(o.UID)
 	}
+
 	return int64(bytes)
 }
 
@@ -217,6 +229,7 @@ func (r *Records) share(old, obs *objects.Observed) {
 	if len(obs.Owners) == 0 {
 		return
 	}
+
 	lately := &r.owners[maphash.String(r.seed, string(obs.Owners[0].UID))%uint64(len(r.owners))]
 	switch {
 	case old != nil && reflect.DeepEqual(old.Owners, obs.Owners):
@@ -224,6 +237,7 @@ func (r *Records) share(old, obs *objects.Observed) {
 	case reflect.DeepEqual(*lately, obs.Owners):
 		obs.Owners = *lately
 	}
+
 	*lately = obs.Owners
 }
 

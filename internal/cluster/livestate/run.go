@@ -60,10 +60,12 @@ func (r *run) watch(ctx context.Context, before *run) {
 		r.report(err)
 		return
 	}
+
 	source := &reflector.Source{
 		Client: client, Resource: r.resource, LabelSelector: r.cache.options.Names.WatchSelector(r.kind.gk, r.cache.options.Selector),
 		NewList: func() runtime.Object { return &unstructured.UnstructuredList{} },
 	}
+
 	reflecting := reflector.Reflector{Name: "livestate", Type: r.resource.Resource, Source: pages{source, r}, Store: r, Report: r.requested}
 	reflecting.Run(ctx)
 }
@@ -87,6 +89,7 @@ func (p pages) ListWithContext(ctx context.Context, options metav1.ListOptions) 
 		page.Items[i] = &listed{Change: p.run.observe(&full.Items[i])}
 		full.Items[i].Object = nil
 	}
+
 	p.run.read(options.Continue == "", page.Items)
 	return page, nil
 }
@@ -113,6 +116,7 @@ func (r *run) requested(err error) {
 	case isNotServed(err) && time.Since(r.began) < limits.Establishing:
 		return
 	}
+
 	if IsTransient(err) && time.Since(r.began) < firstListGrace && !r.kind.complete() {
 		return // otherwise packages would become unavailable at every start
 	}
@@ -166,6 +170,7 @@ func (r *run) read(first bool, items []runtime.Object) {
 			k.pending += weigh(l.Name, l.Observed)
 		}
 	}
+
 	r.cache.held(k.change())
 }
 
@@ -196,6 +201,7 @@ func (r *run) Update(obj any) error {
 	default:
 		return fmt.Errorf("a watch delivered an unexpected %T", obj)
 	}
+
 	return nil
 }
 
@@ -205,6 +211,7 @@ func (r *run) Delete(obj any) error {
 	if !ok {
 		return fmt.Errorf("a watch delivered an unexpected %T", obj)
 	}
+
 	n := NameOf(keyOf(r.kind.gk, live))
 	r.apply(n, func(k *Records) (*objects.Observed, bool) {
 		return nil, k.Remove(n, live.GetUID(), live.GetResourceVersion())
@@ -247,6 +254,7 @@ func (r *run) Replace(items []any, resourceVersion string) error {
 		}
 		list[i] = l.Change
 	}
+
 	k := r.kind
 	k.mu.Lock()
 	if k.current != r {
@@ -257,6 +265,7 @@ func (r *run) Replace(items []any, resourceVersion string) error {
 		k.mu.Unlock()
 		return err
 	}
+
 	r.listing.Store(false)
 	changes := k.records.Replace(list, resourceVersion)
 	k.pending = 0
@@ -274,6 +283,7 @@ func (r *run) Replace(items []any, resourceVersion string) error {
 		r.cache.options.KindChanged(k.gk)
 	}
 	r.cache.completed(r)
+
 	return nil
 }
 
@@ -309,6 +319,7 @@ func (c *Cache) observe(key objects.Key, live *unstructured.Unstructured) (obs *
 	if obs = c.options.Observe(key, live); obs == nil {
 		obs = c.bare(live)
 	}
+
 	return obs
 }
 

@@ -66,6 +66,7 @@ func (d frameDecoder) Decode(data []byte, gvk *schema.GroupVersionKind, into run
 	if into != nil {
 		return d.Decoder.Decode(data, gvk, into) // a list
 	}
+
 	fields := gjson.GetManyBytes(data, "type", "object")
 	typ, text := watch.EventType(fields[0].String()), fields[1].Raw
 	switch {
@@ -74,6 +75,7 @@ func (d frameDecoder) Decode(data []byte, gvk *schema.GroupVersionKind, into run
 	case typ == watch.Error || typ == watch.Bookmark:
 		return d.Decoder.Decode([]byte(text), gvk, into)
 	}
+
 	var obj runtime.Object
 	err := panics.Guard(context.Background(), "decoding an event of a watch", func() (err error) {
 		obj, err = d.object(typ, text)

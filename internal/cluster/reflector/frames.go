@@ -48,6 +48,7 @@ func (f *frames) Read(data []byte) (n int, err error) {
 			return n, nil
 		}
 	}
+
 	return n, io.ErrShortBuffer
 }
 
@@ -62,6 +63,7 @@ func (f *frames) scan(chunk []byte) (start, end int, err error) {
 			return 0, 0, fmt.Errorf("an event of a watch starts with %q, and is not a JSON object", chunk[start])
 		}
 	}
+
 	for i := start; i < len(chunk); i++ {
 		c := chunk[i]
 		switch {
@@ -79,5 +81,6 @@ func (f *frames) scan(chunk []byte) (start, end int, err error) {
 			}
 		}
 	}
+
 	return start, len(chunk), nil
 }

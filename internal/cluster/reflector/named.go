@@ -26,6 +26,7 @@ func (n *Named) ListWithContext(ctx context.Context, options metav1.ListOptions)
 	if err != nil {
 		return nil, err
 	}
+
 	var kept []runtime.Object
 	err = meta.EachListItem(list, func(item runtime.Object) error {
 		if n.keep(item) {
@@ -36,6 +37,7 @@ func (n *Named) ListWithContext(ctx context.Context, options metav1.ListOptions)
 	if err != nil {
 		return nil, err
 	}
+
 	return list, meta.SetList(list, kept)
 }
 

@@ -47,6 +47,7 @@ func (s *ordered) list(ctx context.Context, options metav1.ListOptions) (list ru
 		}
 		return s.accept(m.GetResourceVersion())
 	})
+
 	return list, err
 }
 
@@ -80,6 +81,7 @@ func retry(ctx context.Context, request func() error) (err error) {
 	if err == nil {
 		err = ended
 	}
+
 	return err
 }
 
@@ -113,6 +115,7 @@ func (s *ordered) observe(e watch.Event) (watch.Event, bool) {
 		}
 		return e, true
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.progress.Advance(m.GetResourceVersion())

@@ -57,6 +57,7 @@ func (p *page) Read(b []byte) (int, error) {
 			return 0, err
 		}
 	}
+
 	n, err := p.ReadCloser.Read(b[:min(len(b), limits.ResponseBytes+1-p.bytes)])
 	if p.bytes += n; p.bytes > limits.ResponseBytes {
 		return 0, ErrTooLarge
@@ -71,16 +72,19 @@ func (p *page) hold() error {
 	if has {
 		return nil
 	}
+
 	select {
 	case p.places <- struct{}{}:
 	case <-p.ctx.Done():
 		return context.Cause(p.ctx)
 	}
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.held = !p.closed; p.closed {
 		<-p.places
 	}
+
 	return nil
 }
 

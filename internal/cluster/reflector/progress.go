@@ -60,6 +60,7 @@ func (p *Progress) Accept(version string) error {
 	case time.Since(p.staleSince) < limits.OldLists:
 		return ErrOld
 	}
+
 	p.staleSince = time.Time{}
 	return nil
 }

@@ -80,6 +80,7 @@ func (r *Reflector) watch(ctx context.Context, options metav1.ListOptions) (watc
 		}
 		return nil, err
 	}
+
 	r.opened = w
 	r.report(ctx, nil)
 	return w, nil

@@ -61,6 +61,7 @@ func (s *Source) list(ctx context.Context, options metav1.ListOptions) (runtime.
 	if !s.MetadataOnly {
 		return list, s.request(options, "").Do(ctx).Into(list)
 	}
+
 	// An API server that knows no metadata-only lists answers with whole objects.
 	text, err := s.request(options, metadataAccept("PartialObjectMetadataList")+",application/json").Do(ctx).Raw()
 	if err != nil {
@@ -75,6 +76,7 @@ func (s *Source) Get(ctx context.Context, name string, into runtime.Object) erro
 	if !s.MetadataOnly {
 		return request.Do(ctx).Into(into)
 	}
+
 	text, err := request.SetHeader("Accept", metadataAccept("PartialObjectMetadata")+",application/json").Do(ctx).Raw()
 	if err != nil {
 		return err

@@ -51,6 +51,7 @@ func (c *Checker) Check(ctx context.Context, objs []*unstructured.Unstructured) 
 	if len(objs) == 0 {
 		return errs
 	}
+
 	pending := make([]int, len(objs))
 	for i := range objs {
 		pending[i] = i
@@ -60,6 +61,7 @@ func (c *Checker) Check(ctx context.Context, objs []*unstructured.Unstructured) 
 	if len(again) == 0 || fresh || err != nil {
 		return errs
 	}
+
 	// The index can be older than a change of the API.
 	c.Refresh()
 	index, _, err = c.currentIndex(ctx)
@@ -84,6 +86,7 @@ func (c *Checker) load(ctx context.Context, index *index, gv schema.GroupVersion
 	if from == nil {
 		return nil, nil
 	}
+
 	document := c.document(from.ServerRelativeURL())
 	if err := document.load(ctx, from); err != nil {
 		return nil, &UnavailableError{GroupVersion: gv, Err: err}
@@ -97,6 +100,7 @@ func (c *Checker) count(d *document) {
 	if c.held == nil {
 		return
 	}
+
 	bytes := d.bytes()
 	c.mu.Lock()
 	more := bytes - d.counted
@@ -166,6 +170,7 @@ func (c *Checker) currentIndex(ctx context.Context) (current *index, fresh bool,
 	if current != nil && time.Since(current.read) < schemaIdle {
 		return current, false, nil
 	}
+
 	current, err = readIndex(ctx, c.client)
 	if err != nil {
 		return nil, false, err
@@ -174,6 +179,7 @@ func (c *Checker) currentIndex(ctx context.Context) (current *index, fresh bool,
 	defer c.mu.Unlock()
 	c.index = current
 	c.arm()
+
 	return current, true, nil
 }
 
@@ -187,6 +193,7 @@ func (c *Checker) document(url string) *document {
 		found = &document{}
 		c.documents[url] = found
 	}
+
 	found.used = time.Now()
 	c.arm()
 	return found
@@ -197,12 +204,14 @@ func (c *Checker) makeRoom() {
 	if len(c.documents) < schemaDocuments {
 		return
 	}
+
 	var oldest string
 	for url, document := range c.documents {
 		if oldest == "" || document.used.Before(c.documents[oldest].used) {
 			oldest = url
 		}
 	}
+
 	c.drop(oldest)
 }
 
@@ -222,6 +231,7 @@ func (c *Checker) release() {
 			c.drop(url)
 		}
 	}
+
 	if c.index != nil && time.Since(c.index.read) >= schemaIdle {
 		c.index = nil
 	}

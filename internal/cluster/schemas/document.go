@@ -83,6 +83,7 @@ func (d *document) read(ctx context.Context, from openapi.GroupVersionWithContex
 	if err != nil {
 		return fmt.Errorf("read %s: %w", pathOf(from), err)
 	}
+
 	definitions, err := definitionsOf(text)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", pathOf(from), err)
@@ -90,6 +91,7 @@ func (d *document) read(ctx context.Context, from openapi.GroupVersionWithContex
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fill(definitions)
+
 	return nil
 }
 
@@ -147,16 +149,19 @@ func (d *document) converter(gvk schema.GroupVersionKind) managedfields.TypeConv
 	if converter, made := d.converters[gvk]; made {
 		return converter
 	}
+
 	name, described := d.content.names[gvk]
 	if !described {
 		return nil
 	}
+
 	// If it fails, only the API server checks.
 	definitions := closure(d.content.definitions, name)
 	converter, _ := makeConverter(definitions)
 	if d.converters[gvk] = converter; converter != nil {
 		d.decoded += sizeOf(definitions)
 	}
+
 	return converter
 }
 
@@ -211,6 +216,7 @@ func makeConverter(definitions map[string]json.RawMessage) (managedfields.TypeCo
 			return nil, fmt.Errorf("%s is nested deeper than the limit of %d", name, limits.SchemaNesting)
 		}
 	}
+
 	schemas := make(map[string]*spec.Schema, len(definitions))
 	for name, definition := range definitions {
 		decoded := new(spec.Schema)
@@ -219,6 +225,7 @@ func makeConverter(definitions map[string]json.RawMessage) (managedfields.TypeCo
 		}
 		schemas[name] = decoded
 	}
+
 	return managedfields.NewTypeConverter(schemas, false)
 }
 
@@ -240,5 +247,6 @@ func isDeep(raw json.RawMessage) bool {
 			depth--
 		}
 	}
+
 	return false
 }

@@ -82,6 +82,7 @@ func (e *InvalidError) Reduced(keys bool) string {
 		}
 		reduced.Fields = append(reduced.Fields, field)
 	}
+
 	reduced.Fields = slices.Compact(reduced.Fields)
 	return reduced.Error()
 }
@@ -110,6 +111,7 @@ func newInvalidError(fields []FieldError, document *document, gvk schema.GroupVe
 		invalid.More = len(invalid.Fields) - schemaErrors
 		invalid.Fields = invalid.Fields[:schemaErrors]
 	}
+
 	r := document.content.resolver()
 	for i := range invalid.Fields {
 		field := &invalid.Fields[i]
@@ -118,6 +120,7 @@ func newInvalidError(fields []FieldError, document *document, gvk schema.GroupVe
 			field.Suggestion = r.suggest(gvk, field.Path)
 		}
 	}
+
 	return invalid
 }
 

@@ -18,6 +18,7 @@ func (c *Checker) MissingFields(ctx context.Context, gvk schema.GroupVersionKind
 	if len(paths) == 0 {
 		return nil, nil
 	}
+
 	missing, fresh, err := c.missingFields(ctx, gvk, paths)
 	if len(missing) == 0 || fresh || err != nil {
 		return missing, err
@@ -40,10 +41,12 @@ func (c *Checker) missingFields(ctx context.Context, gvk schema.GroupVersionKind
 	if document == nil {
 		return paths, fresh, nil
 	}
+
 	missing, err = document.content.missing(ctx, gvk, paths)
 	if err != nil {
 		return nil, fresh, &UnavailableError{GroupVersion: gvk.GroupVersion(), Err: fmt.Errorf("look for fields of %s: %w", gvk.Kind, err)}
 	}
+
 	return missing, fresh, nil
 }
 
@@ -71,6 +74,7 @@ func (c *content) missing(ctx context.Context, gvk schema.GroupVersionKind, path
 			missing = append(missing, path)
 		}
 	}
+
 	return missing, nil
 }
 
@@ -102,6 +106,7 @@ func (s *search) has(raw json.RawMessage, path []string, depth int) bool {
 	if depth == 0 || len(raw) == 0 || s.ended(len(raw)) {
 		return false
 	}
+
 	var f fields
 	if json.Unmarshal(raw, &f) != nil {
 		return false // additionalProperties can be a bool
@@ -112,11 +117,13 @@ func (s *search) has(raw json.RawMessage, path []string, depth int) bool {
 	if f.Preserve {
 		return true
 	}
+
 	for _, part := range f.AllOf {
 		if s.has(part, path, depth-1) {
 			return true
 		}
 	}
+
 	name, isReference := strings.CutPrefix(f.Ref, "#/components/schemas/")
 	if once := (asked{name, len(path)}); isReference && !s.asked[once] {
 		s.asked[once] = true
@@ -124,6 +131,7 @@ func (s *search) has(raw json.RawMessage, path []string, depth int) bool {
 			return true
 		}
 	}
+
 	return s.has(f.Items, path, depth-1) || s.has(f.Additional, path, depth-1)
 }
 

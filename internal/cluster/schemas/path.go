@@ -37,6 +37,7 @@ func splitPath(path string) []step {
 			return nil
 		}
 	}
+
 	return steps
 }
 
@@ -61,6 +62,7 @@ func withoutElements(path string) string {
 			b.WriteString("." + step.field)
 		}
 	}
+
 	return b.String()
 }
 
@@ -77,6 +79,7 @@ func endOf(text string, character byte) int {
 			return i
 		}
 	}
+
 	return -1
 }
 
@@ -86,6 +89,7 @@ func remove(obj map[string]any, path string) bool {
 	if len(steps) == 0 {
 		return false
 	}
+
 	var at any = obj
 	last := steps[len(steps)-1]
 	for _, step := range steps[:len(steps)-1] {
@@ -95,6 +99,7 @@ func remove(obj map[string]any, path string) bool {
 	if _, found := fields[last.field]; !isMap || last.isElement || !found {
 		return false
 	}
+
 	delete(fields, last.field)
 	return true
 }
@@ -105,6 +110,7 @@ func (s step) follow(from any) any {
 		fields, _ := from.(map[string]any)
 		return fields[s.field]
 	}
+
 	list, _ := from.([]any)
 	if place, err := strconv.Atoi(s.element); err == nil {
 		if place < len(list) {
@@ -112,11 +118,13 @@ func (s step) follow(from any) any {
 		}
 		return nil
 	}
+
 	for _, element := range list {
 		if fields, isMap := element.(map[string]any); isMap && hasKeys(fields, s.element) {
 			return element
 		}
 	}
+
 	return nil
 }
 
@@ -134,5 +142,6 @@ func hasKeys(fields map[string]any, keys string) bool {
 			return false
 		}
 	}
+
 	return true
 }

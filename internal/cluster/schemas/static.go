@@ -59,6 +59,7 @@ func (s *Static) HasField(gvk schema.GroupVersionKind, path []string) bool {
 	if _, described := r.names[gvk]; !described {
 		return true
 	}
+
 	at := r.kind(gvk)
 	for _, field := range path {
 		switch {
@@ -74,6 +75,7 @@ func (s *Static) HasField(gvk schema.GroupVersionKind, path []string) bool {
 			at = r.resolve(at.child(step{field: field}))
 		}
 	}
+
 	return true
 }
 
@@ -99,6 +101,7 @@ func (w *walker) walk(at definition, value any, path string) {
 	if len(w.found) >= schemaErrors {
 		return
 	}
+
 	switch value := value.(type) {
 	case map[string]any:
 		for _, name := range at.Required {

@@ -39,10 +39,12 @@ func (r *resolver) suggest(gvk schema.GroupVersionKind, path string) string {
 	if len(steps) == 0 {
 		return ""
 	}
+
 	at := r.kind(gvk)
 	for _, step := range steps[:len(steps)-1] {
 		at = r.resolve(at.child(step))
 	}
+
 	return mostSimilar(steps[len(steps)-1].field, slices.Sorted(maps.Keys(at.Properties)))
 }
 
@@ -63,6 +65,7 @@ func (r *resolver) declared(gvk schema.GroupVersionKind, path string) string {
 		}
 		at = r.resolve(at.child(step))
 	}
+
 	return b.String()
 }
 
@@ -85,6 +88,7 @@ func (r *resolver) resolve(of definition) definition {
 		}
 		of = known
 	}
+
 	return of
 }
 
@@ -98,10 +102,12 @@ func (of definition) child(step step) definition {
 	if property, declared := of.Properties[step.field]; declared {
 		return property
 	}
+
 	var values definition
 	if json.Unmarshal(of.AdditionalProperties, &values) != nil {
 		return definition{}
 	}
+
 	return values
 }
 
@@ -117,6 +123,7 @@ func mostSimilar(name string, declared []string) string {
 			best, least = candidate, edits
 		}
 	}
+
 	return best
 }
 
@@ -125,6 +132,7 @@ func distance(a, b string) int {
 	if len(a) > len(b)+2 || len(b) > len(a)+2 {
 		return 3
 	}
+
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
@@ -141,5 +149,6 @@ func distance(a, b string) int {
 			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
 		}
 	}
+
 	return row[len(b)]
 }

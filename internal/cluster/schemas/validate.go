@@ -51,6 +51,7 @@ func validate(converter managedfields.TypeConverter, obj *unstructured.Unstructu
 			return unknown
 		}
 	}
+
 	return unknown
 }
 
@@ -63,5 +64,6 @@ func fieldErrors(err error) []FieldError {
 	for i, problem := range found {
 		fields[i] = FieldError{Path: problem.Path, Problem: withoutValue(problem.ErrorMessage)}
 	}
+
 	return fields
 }
