@@ -96,6 +96,7 @@ func (b *Attempts[In, Out]) Update(at **Attempt[In, Out], a *Attempt[In, Out], c
 	if *at != a {
 		return &changed, false
 	}
+
 	b.replace(at, &changed)
 	return &changed, true
 }

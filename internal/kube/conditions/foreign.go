@@ -45,6 +45,7 @@ func Foreign(typ, status, reason, message string) metav1.Condition {
 	case !strings.EqualFold(status, string(metav1.ConditionUnknown)):
 		c.Message = strings.TrimSpace(fmt.Sprintf("The object has the status %.64q, which is neither True nor False. %s", status, message))
 	}
+
 	c.Message = Message(c.Message)
 	return c
 }

@@ -36,6 +36,7 @@ func NewLock(config *rest.Config, namespace, name string, guard *Guard, restored
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the leader lease: %w", err)
 	}
+
 	return watchLock(&resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Client:     client,
@@ -64,6 +65,7 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	if l.lost {
 		return nil, nil, ErrRestored
 	}
+
 	record, raw, err := l.Interface.Get(ctx)
 	if err != nil {
 		return record, raw, err
@@ -78,6 +80,7 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 		l.restored(ErrRestored)
 		return nil, nil, ErrRestored
 	}
+
 	l.known = record
 	return record, raw, nil
 }

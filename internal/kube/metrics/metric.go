@@ -85,11 +85,13 @@ func Bound(value string) string {
 	if len(value) <= limits.MetricLabelBytes {
 		return value
 	}
+
 	const ellipsis = "…"
 	end := limits.MetricLabelBytes - len(ellipsis)
 	for !utf8.RuneStart(value[end]) {
 		end--
 	}
+
 	return value[:end] + ellipsis
 }
 

@@ -17,6 +17,7 @@ func TrimFields(object metav1.Object) {
 	if len(entries) == 0 {
 		return
 	}
+
 	object.SetManagedFields(nil)
 	if _, is := object.(corev1alpha1.GenericPackage); !is {
 		return

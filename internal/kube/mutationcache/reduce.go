@@ -27,6 +27,7 @@ func Bulk(object metav1.Object) (bytes int64) {
 			bytes += int64(len(key) + len(text))
 		}
 	}
+
 	switch o := object.(type) {
 	case corev1alpha1.GenericPackage:
 		spec := o.PackageSpec()
@@ -46,6 +47,7 @@ func Bulk(object metav1.Object) (bytes int64) {
 	default:
 		return 0
 	}
+
 	count(object.GetAnnotations())
 	return bytes
 }
@@ -71,6 +73,7 @@ func Reduce(object metav1.Object) {
 	default:
 		return
 	}
+
 	kept, bytes := map[string]string{reducedAnnotation: "true"}, 0
 	annotations := object.GetAnnotations()
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
@@ -79,5 +82,6 @@ func Reduce(object metav1.Object) {
 			kept[key], bytes = annotations[key], bytes+size
 		}
 	}
+
 	object.SetAnnotations(kept)
 }

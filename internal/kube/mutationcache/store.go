@@ -77,6 +77,7 @@ func (s *Store) put(object client.Object, owner string) {
 			owner = old.owner
 		}
 	}
+
 	s.set(object.GetUID(), &entry{object: kept, owner: owner})
 }
 
@@ -112,6 +113,7 @@ func (s *Store) Latest(cached client.Object) client.Object {
 	case s.overtakes(e, cached):
 		return e.object.DeepCopyObject().(client.Object)
 	}
+
 	return cached
 }
 
@@ -148,11 +150,13 @@ func (s *Store) Created(owner string) []client.Object {
 			found = append(found, e)
 		}
 	}
+
 	slices.SortFunc(found, func(a, b *entry) int { return a.at.Compare(b.at) })
 	objects := make([]client.Object, len(found))
 	for i, e := range found {
 		objects[i] = e.object.DeepCopyObject().(client.Object)
 	}
+
 	return objects
 }
 
@@ -179,6 +183,7 @@ func (s *Store) Handler() cache.ResourceEventHandler {
 			s.Observed(cached)
 		}
 	}
+
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    observed,
 		UpdateFunc: func(_, object any) { observed(object) },
@@ -252,6 +257,7 @@ func (s *Store) noteOrphaned(object client.Object) {
 	if object.GetDeletionTimestamp() == nil || !slices.Contains(object.GetFinalizers(), metav1.FinalizerOrphanDependents) {
 		return
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.orphaned == nil {
@@ -266,6 +272,7 @@ func (s *Store) sweep() {
 	if now.Sub(s.swept) < limits.FreshRemembered/2 {
 		return
 	}
+
 	s.swept = now
 	for uid, e := range s.entries {
 		if now.Sub(e.at) >= limits.FreshRemembered {

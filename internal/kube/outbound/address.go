@@ -82,12 +82,14 @@ func (a Address) meanings() []netip.Addr {
 	if !localNAT64.Contains(a.Addr) {
 		return []netip.Addr{a.Addr}
 	}
+
 	var found []netip.Addr
 	for _, at := range [][]int{{6, 7, 9, 10}, {7, 9, 10, 11}, {9, 10, 11, 12}, {12, 13, 14, 15}} {
 		if v4 := embedded(a.Addr, at...); !thisNetwork.Contains(v4) {
 			found = append(found, v4)
 		}
 	}
+
 	if found == nil {
 		found = []netip.Addr{netip.IPv4Unspecified()}
 	}

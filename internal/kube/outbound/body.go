@@ -52,6 +52,7 @@ func (b *Body) Read(buf []byte) (int, error) {
 	if cause := context.Cause(b.ctx); err != nil && !errors.Is(err, io.EOF) && cause != nil {
 		err = cause
 	}
+
 	return n, err
 }
 

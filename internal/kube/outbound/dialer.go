@@ -45,6 +45,7 @@ func (d *Dialer) Proxy(r *http.Request) (*url.URL, error) {
 	if d.ProxyOf == nil {
 		return nil, nil
 	}
+
 	proxy, err := d.ProxyOf(r)
 	if err != nil || proxy == nil {
 		return nil, err
@@ -53,17 +54,20 @@ func (d *Dialer) Proxy(r *http.Request) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, a := range addresses {
 		if err := d.Check(hostport(r.URL), a, true); err != nil {
 			return nil, err
 		}
 	}
+
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.proxies == nil {
 		d.proxies = map[string]bool{}
 	}
 	d.proxies[hostport(proxy)] = true
+
 	return proxy, nil
 }
 
@@ -81,6 +85,7 @@ func (d *Dialer) resolve(ctx context.Context, host string) ([]Address, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		}
 	}
+
 	found, err := lookup(ctx, host)
 	if err != nil {
 		return nil, nil // a network with a proxy might only know the names of the cluster
@@ -89,6 +94,7 @@ func (d *Dialer) resolve(ctx context.Context, host string) ([]Address, error) {
 	for i, ip := range found {
 		addresses[i] = Of(ip)
 	}
+
 	return addresses, nil
 }
 
@@ -108,5 +114,6 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 			return d.Check(address, ip, false)
 		}
 	}
+
 	return nd.DialContext(ctx, network, address)
 }

@@ -21,6 +21,7 @@ func addressesOf(host string) ([]Address, error) {
 	if strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return nil, fmt.Errorf("the host %.100q is not ASCII: write it as DNS has it (xn--…)", host)
 	}
+
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return []Address{Of(ip)}, nil
@@ -33,10 +34,12 @@ func addressesOf(host string) ([]Address, error) {
 	case !isNumeric(host):
 		return nil, nil
 	}
+
 	ip, ok := parseNumbers(host)
 	if !ok {
 		return nil, fmt.Errorf("the host %.100q is neither a name nor an address", host)
 	}
+
 	return []Address{Of(ip)}, nil
 }
 
@@ -58,6 +61,7 @@ func parseNumbers(host string) (netip.Addr, bool) {
 	if len(parts) > 4 {
 		return netip.Addr{}, false
 	}
+
 	var all uint64
 	for i, part := range parts {
 		n, ok := parseNumber(part)
@@ -70,6 +74,7 @@ func parseNumbers(host string) (netip.Addr, bool) {
 		}
 		all = all*limit + n
 	}
+
 	return netip.AddrFrom4([4]byte{byte(all >> 24), byte(all >> 16), byte(all >> 8), byte(all)}), true
 }
 
@@ -83,9 +88,11 @@ func parseNumber(text string) (uint64, bool) {
 	} else if len(text) > 1 && text[0] == '0' {
 		base = 8
 	}
+
 	if strings.HasPrefix(text, "+") || strings.Contains(text, "_") {
 		return 0, false
 	}
+
 	n, err := strconv.ParseUint(text, base, 32)
 	return n, err == nil
 }

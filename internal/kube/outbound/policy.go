@@ -48,6 +48,7 @@ func (p Policy) Refuses(a Address, namespaced bool) Refusal {
 	case namespaced && a.IsInternal() && !p.Private.contain(a):
 		return RefusedPrivate
 	}
+
 	return ""
 }
 
@@ -74,6 +75,7 @@ func ParseNetworks(text string) (Networks, error) {
 		}
 		n = append(n, prefix)
 	}
+
 	return n, nil
 }
 

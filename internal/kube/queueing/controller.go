@@ -42,10 +42,12 @@ func (q *Queue[K]) Controller(mgr ctrl.Manager, s Settings[K]) (*builder.TypedBu
 			return nil, fmt.Errorf("register the metrics of the controller %s: %w", s.Name, err)
 		}
 	}
+
 	options := controller.TypedOptions[K]{
 		MaxConcurrentReconciles: s.Workers, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[K](s.BackoffMin, s.BackoffMax),
 		NewQueue: q.Fair(s.Share, s.NamespaceOf),
 	}
+
 	if err := mgr.AddHealthzCheck(s.Name, q.Check(s.Name, mgr.GetLogger(), time.Now)); err != nil {
 		return nil, fmt.Errorf("add the health of the controller %s: %w", s.Name, err)
 	}
@@ -59,6 +61,7 @@ func (q *Queue[K]) Controller(mgr ctrl.Manager, s Settings[K]) (*builder.TypedBu
 		collector.started.Store(true)
 		return nil
 	}
+
 	return builder.TypedControllerManagedBy[K](mgr).Named(s.Name).WithOptions(options).WatchesRawSource(source.TypedFunc[K](start)), nil
 }
 

@@ -59,11 +59,13 @@ func (h *hang[K]) check(*http.Request) error {
 	if order == nil {
 		return nil
 	}
+
 	request, since := order.longest()
 	took := h.now().Sub(since)
 	if since.IsZero() || took < limits.WorkerHung {
 		return nil
 	}
+
 	err := fmt.Errorf("a worker of the controller %s has had %v for %s without progress, longer than %s", h.name, request, took.Round(time.Second), limits.WorkerHung)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,6 +73,7 @@ func (h *hang[K]) check(*http.Request) error {
 		h.logged = since
 		h.log.Error(err, "a worker hangs, so that this process is not alive", "stacks", stacks())
 	}
+
 	return err
 }
 

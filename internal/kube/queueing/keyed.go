@@ -29,6 +29,7 @@ func (k *Keyed) Run(key, namespace string, f func()) {
 		one = &keyed{Semaphore: NewSemaphore(k.Most, k.Share)}
 		k.keys[key] = one
 	}
+
 	one.users++
 	k.mu.Unlock()
 	one.Start(namespace, "work for "+key, false, 1, func() {

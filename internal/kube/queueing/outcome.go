@@ -74,6 +74,7 @@ func (o *Outcome) Result(ctx context.Context, err error) (reconcile.Result, erro
 		log.FromContext(ctx).V(1).Info("the cache is behind", "error", err.Error())
 		return reconcile.Result{RequeueAfter: limits.ConflictRetry}, nil
 	}
+
 	return reconcile.Result{}, err
 }
 

@@ -53,10 +53,12 @@ func (s *Requests[R]) Start(namespace string, r R) (end func(), ok bool) {
 		semaphore := s.of(namespace)
 		semaphore.wait(&semaphore.waiting, namespace, &waits.waiter)
 	}
+
 	release := waits.admitted.Load()
 	if release == nil {
 		return nil, false
 	}
+
 	delete(s.waiting, r)
 	return *release, true
 }
@@ -69,6 +71,7 @@ func (s *Requests[R]) Leave(namespace string, r R) {
 	if waits == nil {
 		return
 	}
+
 	delete(s.waiting, r)
 	s.of(namespace).leave(namespace, &waits.waiter)
 	if release := waits.admitted.Load(); release != nil {

@@ -42,6 +42,7 @@ func (r *roundRobin[T]) take(at int) (item T, namespace string) {
 		r.waiting[namespace] = items
 		r.order = append(r.order, namespace)
 	}
+
 	r.count--
 	return item, namespace
 }
@@ -53,11 +54,13 @@ func (r *roundRobin[T]) remove(namespace string, is func(T) bool) {
 	if at < 0 {
 		return
 	}
+
 	r.count--
 	if items = slices.Delete(items, at, at+1); len(items) > 0 {
 		r.waiting[namespace] = items
 		return
 	}
+
 	delete(r.waiting, namespace)
 	r.order = slices.DeleteFunc(r.order, func(other string) bool { return other == namespace })
 }

@@ -47,12 +47,14 @@ func (s *Semaphore) Acquire(ctx context.Context, namespace string, weight int64)
 		return release, nil
 	case <-ctx.Done():
 	}
+
 	s.leave(namespace, w)
 	select {
 	case release = <-ready: // it was acquired meanwhile
 		release()
 	default:
 	}
+
 	return nil, context.Cause(ctx)
 }
 
@@ -137,6 +139,7 @@ func (s *Semaphore) admitFrom(queue *roundRobin[*waiter]) bool {
 	if at < 0 || s.used+queue.waiting[queue.order[at]][0].weight > s.capacity {
 		return false
 	}
+
 	w, namespace := queue.take(at)
 	if w.times--; w.times > 0 {
 		queue.push(namespace, w)

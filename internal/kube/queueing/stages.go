@@ -34,6 +34,7 @@ func (s *Stages) Enter(ctx context.Context, namespace string, long bool) (within
 	if err != nil || long {
 		return ctx, release, err
 	}
+
 	within, cancel := context.WithTimeoutCause(ctx, s.most, ErrLong)
 	return within, func() {
 		cancel()

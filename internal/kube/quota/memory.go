@@ -102,11 +102,13 @@ func (a *Memory) Hold(key Key, n int64) error {
 	if a == nil {
 		return nil
 	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.allowed(key, n) {
 		return &Exceeded{Key: key, Wants: n, Budget: a.budget, Limit: a.limit}
 	}
+
 	a.set(key, n)
 	return nil
 }

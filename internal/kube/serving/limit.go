@@ -32,6 +32,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	if oldest := l.add(c); oldest != nil {
 		_ = oldest.Close()
 	}
+
 	return c, nil
 }
 

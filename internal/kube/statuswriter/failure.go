@@ -31,6 +31,7 @@ func (f Failure[N]) Report(ctx context.Context, c client.StatusClient, fresh *mu
 	if !f.Failures.Note(f.At, f.Err, f.Blocked) {
 		return nil
 	}
+
 	written, err := WriteError(ctx, c, f.Object, f.Observed, f.Err, f.Blocked)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -40,5 +41,6 @@ func (f Failure[N]) Report(ctx context.Context, c client.StatusClient, fresh *mu
 	case written:
 		fresh.Put(f.Object)
 	}
+
 	return nil
 }

@@ -29,6 +29,7 @@ func Fit(status any, generation int64, below []metav1.Condition, more ...string)
 	if s == nil {
 		return
 	}
+
 	for _, cut := range []func() string{
 		s.forgetImages, s.forgetTimeline, func() string { return s.shorten(1024) }, s.forgetControlled, s.forgetMapped, func() string { return s.shorten(128) }, s.forgetBlocking,
 	} {
@@ -39,6 +40,7 @@ func Fit(status any, generation int64, below []metav1.Condition, more ...string)
 			more = append(more, what)
 		}
 	}
+
 	if len(more) == 0 {
 		if c := meta.FindStatusCondition(below, corev1alpha1.ConditionTruncated); c != nil {
 			conditions.Copy(s.conditions, generation, *c)
@@ -47,6 +49,7 @@ func Fit(status any, generation int64, below []metav1.Condition, more ...string)
 		}
 		return
 	}
+
 	conditions.Set(s.conditions, generation, corev1alpha1.ConditionTruncated, true, corev1alpha1.ReasonStatusLimit,
 		conditions.Cut("Left out: "+strings.Join(more, "; "), room/2))
 }
@@ -84,6 +87,7 @@ func partsOf(status any) *parts {
 		}
 		return p
 	}
+
 	return nil
 }
 
@@ -113,6 +117,7 @@ func (s *parts) small() bool {
 	if len(s.dependencies)+len(s.provides) > 0 {
 		size += sizeOf(s.dependencies) + sizeOf(s.provides)
 	}
+
 	return size <= limits.StatusBytes-2*room
 }
 
@@ -151,16 +156,19 @@ func (s *parts) shorten(most int) string {
 		c := &(*s.conditions)[i]
 		c.Message = conditions.Cut(c.Message, most)
 	}
+
 	for i := range *s.blocking {
 		b := &(*s.blocking)[i]
 		b.Message = conditions.Cut(b.Message, most)
 	}
+
 	for i := range s.dependencies {
 		for j := range s.dependencies[i].Conditions {
 			c := &s.dependencies[i].Conditions[j]
 			c.Message = conditions.Cut(c.Message, most)
 		}
 	}
+
 	return fmt.Sprintf("the ends of messages longer than %d bytes", most)
 }
 
@@ -189,12 +197,14 @@ func (s *parts) forgetMapped() string {
 			all++
 		}
 	}
+
 	for i := len(*s.conditions) - 1; i >= 0 && !s.fits(); i-- {
 		if typ := (*s.conditions)[i].Type; conditions.Mapped(typ) {
 			conditions.Remove(s.conditions, typ)
 			left++
 		}
 	}
+
 	return counted(left, all, "mapped conditions")
 }
 

@@ -62,6 +62,7 @@ func bound(obj client.Object, generation int64) {
 	case corev1alpha1.GenericPackage:
 		status = o.PackageStatus()
 	}
+
 	if s := partsOf(status); s != nil && !s.fits() {
 		Fit(status, generation, nil)
 	}

@@ -53,6 +53,7 @@ func FactsOf(pkg corev1alpha1.GenericPackage) Facts {
 			at[typ] = c
 		}
 	}
+
 	is := func(typ string, status metav1.ConditionStatus) bool { return at[typ].Status == status }
 	f := Facts{
 		Deleting:  pkg.GetDeletionTimestamp() != nil,
@@ -69,6 +70,7 @@ func FactsOf(pkg corev1alpha1.GenericPackage) Facts {
 		Awaiting:  is(corev1alpha1.ConditionAwaitingActivation, metav1.ConditionTrue),
 		InCharge:  pkg.PackageStatus().CurrentRevision != "",
 	}
+
 	f.PullError = !f.Invalid && is(corev1alpha1.ConditionUnpacked, metav1.ConditionFalse)
 	f.NotVerified = f.PullError && at[corev1alpha1.ConditionUnpacked].Reason == corev1alpha1.ReasonImageNotVerified
 	f.Unresolved = pkg.PackageSpec().PackageRef != nil && is(corev1alpha1.ConditionResolved, metav1.ConditionFalse)
@@ -77,6 +79,7 @@ func FactsOf(pkg corev1alpha1.GenericPackage) Facts {
 		// Package Operator does not report Ready.
 		f.Ready = f.Available && f.RolledOut && f.Unpacked && !f.Invalid
 	}
+
 	return f
 }
 

@@ -96,6 +96,7 @@ func (f Facts) Summary() Summary {
 	case f.RolledOut:
 		return Unavailable
 	}
+
 	return Progressing
 }
 
@@ -121,5 +122,6 @@ func Cause(pkg corev1alpha1.GenericPackage, s Summary) metav1.Condition {
 			return c
 		}
 	}
+
 	return metav1.Condition{}
 }

@@ -31,6 +31,7 @@ func fromBuildInfo(info *debug.BuildInfo) string {
 		// The module's own version has +dirty already.
 		return v
 	}
+
 	var revision string
 	var dirty bool
 	for _, setting := range info.Settings {
@@ -41,12 +42,14 @@ func fromBuildInfo(info *debug.BuildInfo) string {
 			dirty = setting.Value == "true"
 		}
 	}
+
 	if revision == "" {
 		return "unknown"
 	}
 	if dirty {
 		return revision + "-dirty"
 	}
+
 	return revision
 }
 
