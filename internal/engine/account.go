@@ -77,6 +77,7 @@ func (x *run) orMissing(ctx context.Context, s phases.Step, err error) error {
 	if missing := x.require(ctx, s.Account); isMissing(missing) {
 		return missing
 	}
+
 	return err
 }
 

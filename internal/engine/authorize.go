@@ -275,6 +275,7 @@ func (r *Revision) forbid(why *Unauthorized, now time.Time) {
 		r.unauthorizedLooks = 0
 		return
 	}
+
 	longest := refusedRetry
 	if why.Reason == ReasonServiceAccountMissing {
 		longest = collisionRetry // one read

@@ -112,6 +112,7 @@ func (s *step) leave(ctx context.Context, r *replacement, a attempt) error {
 	} else {
 		r.residue = s.residue(ctx, a.answer)
 	}
+
 	kept := s.Foreign || s.Desired.Keep || s.Live.Keep // such an object is never recreated
 	if len(r.residue) > 0 && (s.Desired.Recreate || s.Live.Recreate) && !kept && a.dryRun {
 		return &ImmutableError{fmt.Errorf("the API server keeps %s, which left the template", strings.Join(r.residue, ", "))}
@@ -176,6 +177,7 @@ func (s *step) imply(ctx context.Context, answer *unstructured.Unstructured) (*r
 	if err != nil {
 		return r, nil, err
 	}
+
 	template, err := s.content(ctx)
 	if err != nil {
 		return r, nil, err
@@ -184,6 +186,7 @@ func (s *step) imply(ctx context.Context, answer *unstructured.Unstructured) (*r
 	if err != nil {
 		return r, nil, err
 	}
+
 	m.After(s.formerTemplates())
 
 	compared := false // with a new object
@@ -230,6 +233,7 @@ func (s *step) replace(ctx context.Context, r *replacement) (*unstructured.Unstr
 		defer s.run.mu.Unlock()
 		s.run.rollout.note(s.Key, fmt.Sprintf("fields of %s, which the API server does not accept along with the template, were removed", strings.Join(r.yielded, ", ")))
 	}
+
 	return live, nil
 }
 
@@ -263,6 +267,7 @@ func (s *step) foresee(ctx context.Context) error {
 	if implied != nil {
 		s.replacement.residue = s.residue(ctx, implied)
 	}
+
 	return nil
 }
 
@@ -363,6 +368,7 @@ func (s *step) immutable(ctx context.Context, refusal error) error {
 	if err != nil {
 		return err
 	}
+
 	// An object is validated before it is looked for.
 	if _, err := s.create(ctx, s.Key.Name, obj, true); err == nil || apierrors.IsAlreadyExists(err) {
 		return &ImmutableError{refusal}

@@ -76,6 +76,7 @@ func (e *Engine) claimedByOther(ctx context.Context, r *Rollout, rev *Revision, 
 	if rev.Delegates() != nil { // else the winner's release wakes this owner again
 		rev.recheck = e.Cluster.Now().Add(recheckRetry)
 	}
+
 	return []phases.Blocker{{
 		Key: conflict.Key, Phase: rev.PhaseOf(conflict.Key), Kind: phases.BlockCollision, Message: r.Reason(ctx, conflict),
 	}}, nil
@@ -103,6 +104,7 @@ func (r *Rollout) delegatedToOthers(rev *Revision) error {
 			return &claims.Conflict{Key: d.Key, Holder: holder, Claimant: r.Owner}
 		}
 	}
+
 	return nil
 }
 
@@ -135,6 +137,7 @@ func (r *Rollout) mayHaveWritten(live cluster.LiveState, key objects.Key) bool {
 	if kind := live.State(key.GroupKind()); !kind.Synced && !kind.Unserved() {
 		return true
 	}
+
 	record := r.record(live, key)
 	if record == nil {
 		written := r.applied[key]

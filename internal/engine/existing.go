@@ -193,6 +193,7 @@ func (e *Engine) lookAt(ctx context.Context, mapping *meta.RESTMapping, key obje
 	if err != nil {
 		return err
 	}
+
 	seen[key] = e.observeMetadata(one)
 	return nil
 }

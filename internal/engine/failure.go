@@ -49,6 +49,7 @@ func (s *step) recover(ctx context.Context, err error) error {
 		err = s.run.orMissing(ctx, s.Step, err)
 		s.run.fail(s.Step, err, isMissing(err))
 	}
+
 	return nil
 }
 
@@ -145,6 +146,7 @@ func (x *run) refusal(s phases.Step, err error) string {
 	if text, sensitive := x.rollout.Reduced(s.Key, err); sensitive {
 		return text
 	}
+
 	return apply.WithoutDumps(strings.TrimSpace(err.Error()))
 }
 

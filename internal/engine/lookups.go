@@ -94,6 +94,7 @@ func (l *lookups) join(g group, keys []objects.Key) (*lookup, bool) {
 		}
 		l.next[g] = one
 	}
+
 	one.keys = append(one.keys, keys...)
 	return one, first
 }

@@ -21,6 +21,7 @@ func (s *step) own(ctx context.Context) error {
 	case s.Live.Unrecorded:
 		return s.record(ctx)
 	}
+
 	return nil
 }
 
@@ -102,6 +103,7 @@ func (s *step) formerIsKnown() bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -114,11 +116,13 @@ func dataOf(live *unstructured.Unstructured) map[string]any {
 	if kind := live.GetKind(); live.GetAPIVersion() != "v1" || kind != "ConfigMap" && kind != "Secret" {
 		return template
 	}
+
 	for _, field := range []string{"data", "binaryData"} {
 		if value, ok := live.Object[field]; ok {
 			template[field] = value
 		}
 	}
+
 	return template
 }
 

@@ -17,12 +17,14 @@ func (t *turn) recordJobs(ctx context.Context) (bool, error) {
 	if !t.want.RecordsJobs {
 		return false, nil
 	}
+
 	jobs := &t.r.plan.Jobs
 	t.Tracker.ForgetFinished(jobs.Recorded)
 	t.want.Store.Overflow(jobs.Overflow)
 	if !jobs.Due {
 		return false, nil
 	}
+
 	t.Again = true
 	return true, t.want.Store.RecordJobs(ctx, jobs.Runs)
 }
@@ -35,6 +37,7 @@ func (t *turn) jobNamespaces() []string {
 	if !t.want.RecordsJobs || r.Owner.Namespace != "" && !r.Owner.Remote() {
 		return nil
 	}
+
 	names := map[string]bool{}
 	for key := range r.plan.Jobs.Runs {
 		_, known := r.namespaces[key.Namespace]
@@ -42,6 +45,7 @@ func (t *turn) jobNamespaces() []string {
 			names[key.Namespace] = true
 		}
 	}
+
 	return slices.Sorted(maps.Keys(names))
 }
 
@@ -67,5 +71,6 @@ func (t *turn) lookUpNamespaces(ctx context.Context, names []string) (changed bo
 		changed = changed || !known || before != uid
 		t.r.namespaces[name] = uid
 	}
+
 	return changed, nil
 }

@@ -92,5 +92,6 @@ func (s *step) do(ctx context.Context) error {
 		_, err := s.read(ctx)
 		return err
 	}
+
 	return nil
 }

@@ -130,6 +130,7 @@ func (e *Engine) precheck(ctx context.Context, r *Rollout, rev *Revision) ([]pha
 	if err != nil {
 		return nil, err
 	}
+
 	return r.collisions(rev, existing, e.Cluster.Now()), nil
 }
 

@@ -56,6 +56,7 @@ func (s *step) releaseCollected(ctx context.Context, writes cluster.Writes) erro
 	if err != nil {
 		return err
 	}
+
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	s.keep(live)
@@ -160,6 +161,7 @@ func (r *Rollout) replaceOwners(live *unstructured.Unstructured, by *phases.Revi
 		path := "/metadata/annotations/" + strings.ReplaceAll(r.Owner.Names.OwnersAnnotation, "/", "~1")
 		return []map[string]any{{"op": "add", "path": path, "value": objects.OwnersValue(append(others, set))}}
 	}
+
 	others := slices.DeleteFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return r.isOurs(objects.Reference{OwnerReference: ref}) })
 	return []map[string]any{{"op": "add", "path": "/metadata/ownerReferences", "value": append(others, set.OwnerReference)}}
 }
@@ -232,6 +234,7 @@ func releaseAnnotation(names *objects.Names, live *unstructured.Unstructured, ou
 	if _, has := annotations[names.OwnersAnnotation]; !has {
 		return nil
 	}
+
 	path := "/metadata/annotations/" + strings.ReplaceAll(names.OwnersAnnotation, "/", "~1")
 	keep := slices.DeleteFunc(names.References(nil, annotations), ours)
 	if value := objects.OwnersValue(keep); value != "" {

@@ -46,6 +46,7 @@ func (s *step) content(ctx context.Context) (map[string]any, error) {
 	if obj, err = s.keepIgnored(ctx, obj); err != nil {
 		return nil, err
 	}
+
 	Guard(obj, s.Live, s.Desired.Owner(s.Metadata.Owner))
 	return obj, nil
 }
@@ -56,6 +57,7 @@ func (s *step) keepIgnored(ctx context.Context, obj map[string]any) (map[string]
 	if len(s.Desired.Ignored) == 0 || s.Live == nil {
 		return obj, nil
 	}
+
 	live, err := s.judged(ctx)
 	if err != nil {
 		return nil, err
@@ -72,6 +74,7 @@ func (s *step) judged(ctx context.Context) (*unstructured.Unstructured, error) {
 	if s.live != nil && s.live.GetResourceVersion() == s.Live.ResourceVersion {
 		return s.live, nil
 	}
+
 	live, err := s.run.Cluster.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
 	if err == nil && live.GetResourceVersion() != s.Live.ResourceVersion {
 		err = apierrors.NewConflict(s.mapping.Resource.GroupResource(), s.Key.Name, errors.New("it has changed since it was judged"))
@@ -79,6 +82,7 @@ func (s *step) judged(ctx context.Context) (*unstructured.Unstructured, error) {
 	if err == nil {
 		s.live = live
 	}
+
 	return live, err
 }
 
@@ -92,6 +96,7 @@ func (s *step) send(ctx context.Context, obj map[string]any, r apply.ApplyReques
 	if err != nil {
 		return nil, err
 	}
+
 	r.Mapping, r.Namespace, r.Name, r.Body = s.mapping, s.Key.Namespace, s.Key.Name, body
 	return writes.Apply(ctx, r)
 }

@@ -138,10 +138,12 @@ func controllerOf(key objects.Key, live *objects.Observed, all []Restored) (by o
 	if live == nil || live.Controller() == nil {
 		return by
 	}
+
 	for i := range all {
 		if owner := all[i].Rollout; all[i].Revision.Contains(key) && owner.isOurs(*live.Controller()) {
 			by = owner.Owner
 		}
 	}
+
 	return by
 }

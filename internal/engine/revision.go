@@ -99,6 +99,7 @@ func (r *Revision) phaseKinds() sets.Set[schema.GroupKind] {
 			}
 		}
 	}
+
 	return kinds
 }
 
@@ -110,6 +111,7 @@ func (r *Revision) Kinds() []schema.GroupKind {
 			seen[d.Key.GroupKind()] = true
 		}
 	}
+
 	return slices.SortedFunc(maps.Keys(seen), func(a, b schema.GroupKind) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
 	})
@@ -125,11 +127,13 @@ func (r *Revision) reached(live cluster.LiveState) sets.Set[schema.GroupKind] {
 	if r.Metadata.Owner.Remote() {
 		return kinds
 	}
+
 	for gk := range r.Probed {
 		if live.Passed(gk, r.Since()) {
 			kinds.Insert(gk)
 		}
 	}
+
 	return kinds
 }
 
@@ -157,6 +161,7 @@ func (r *Revision) TakesOver() map[objects.Key]struct{} {
 			}
 		}
 	}
+
 	return over
 }
 

@@ -164,6 +164,7 @@ func (r *Rollout) Keys() map[objects.Key]struct{} {
 			keys[k] = struct{}{}
 		}
 	}
+
 	return keys
 }
 

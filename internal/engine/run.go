@@ -124,6 +124,7 @@ func (s *step) keep(live *unstructured.Unstructured) *objects.Observed {
 	} else {
 		s.run.rollout.unwatchedRecords[s.Key] = obs
 	}
+
 	rec := s.run.rollout.applied.At(s.Key)
 	rec.Gone, rec.ReadAt = false, s.run.Cluster.Now()
 	return obs

@@ -29,6 +29,7 @@ func (r *Rollout) decide(live cluster.LiveState, strays []objects.Key, now time.
 	if r.lacksRoom(s.Live, now) && (p.Retry.IsZero() || r.roomDue.Before(p.Retry)) {
 		p.Retry = r.roomDue
 	}
+
 	return p
 }
 
@@ -55,6 +56,7 @@ func (r *Rollout) prune(strays []objects.Key) {
 	if len(r.applied) <= size+spare {
 		return
 	}
+
 	left := sets.New(strays...)
 	unneeded := func(key objects.Key) bool { return !left.Has(key) && !r.Contains(key) }
 	maps.DeleteFunc(r.applied, func(key objects.Key, _ *phases.Applied) bool { return unneeded(key) })
@@ -207,5 +209,6 @@ func (r *Rollout) lacksRoom(live map[objects.Key]phases.LiveState, now time.Time
 			return true
 		}
 	}
+
 	return false
 }

@@ -135,6 +135,7 @@ func (e *Engine) Strays(r *Rollout) []objects.Key {
 			strays = append(strays, key)
 		}
 	}
+
 	slices.SortFunc(strays, objects.Key.Compare)
 	return strays
 }
@@ -181,6 +182,7 @@ func (t *turn) recordRetained(ctx context.Context) (bool, error) {
 		t.Again = true
 		return true, nil
 	}
+
 	return false, nil
 }
 
@@ -193,6 +195,7 @@ func (t *turn) recordSpared(ctx context.Context) (bool, error) {
 	if err := t.want.Store.Spared(ctx, spared); err != nil {
 		return false, err
 	}
+
 	for _, s := range spared {
 		t.r.spared[s.Key] = s.Reason
 	}
@@ -269,6 +272,7 @@ func (r *Rollout) takers(steps []phases.Step) []types.UID {
 			}
 		}
 	}
+
 	return owners
 }
 

@@ -85,6 +85,7 @@ func (e *Engine) Assume(r *Rollout, rev *Revision, key objects.Key, live *unstru
 		r.applied[key] = &phases.Applied{Gone: true}
 		return nil
 	}
+
 	d, _ := rev.Find(key)
 	id := tracking.TemplateID(d, rev.Labels, r.Owner)
 	e.Tracker.Track(r.Owner.OwnerKey, d, rev.Metadata, id)

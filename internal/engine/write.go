@@ -74,6 +74,7 @@ func (s *step) submit(ctx context.Context) (objects.Digest, *objects.Observed, e
 	if err != nil {
 		return id, s.Live, err
 	}
+
 	obs := s.run.Tracker.Observe(s.Key, live)
 	s.run.Cluster.Remember(s.Key, obs)
 	return id, obs, nil
@@ -85,6 +86,7 @@ func (s *step) put(ctx context.Context) (*unstructured.Unstructured, error) {
 	if s.Live != nil {
 		return s.change(ctx, false)
 	}
+
 	obj, err := s.Desired.Object(s.Metadata)
 	if err != nil {
 		return nil, err
@@ -93,6 +95,7 @@ func (s *step) put(ctx context.Context) (*unstructured.Unstructured, error) {
 		Guard(obj, nil, objects.Owner{})
 		return s.send(ctx, obj, apply.ApplyRequest{Force: true})
 	}
+
 	return s.create(ctx, s.Key.Name, obj, false)
 }
 

@@ -14,6 +14,7 @@ func (t *Tracker) recordFinished(key objects.Key, live *unstructured.Unstructure
 	if outcome == "" {
 		return
 	}
+
 	ended := objects.Finished{UID: obs.UID, Outcome: outcome, Revision: obs.Revision}
 	if obs.Matches {
 		ended.Shows = content
@@ -33,6 +34,7 @@ func (t *Tracker) FinishedOf(owner objects.OwnerKey) map[objects.Key]objects.Fin
 			finished[key] = ended
 		}
 	}
+
 	return finished
 }
 

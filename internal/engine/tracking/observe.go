@@ -42,11 +42,13 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 			obs.Exceeds = tr.metadata.Unnumbered && drift.Exceeds(t.Names, template, fields)
 		}
 	}
+
 	if tracked {
 		t.keep(key, live.Object, obs)
 	} else {
 		t.release(key) // any client can put our label on its objects
 	}
+
 	if owned && key.GroupKind() == objects.Job {
 		t.recordFinished(key, live, obs, tr.desired.Content)
 	}
@@ -115,6 +117,7 @@ func (t *Tracker) lastWriter(fields []metav1.ManagedFieldsEntry) string {
 			last = f
 		}
 	}
+
 	if last == nil || last.Manager == t.Names.FieldManager {
 		return ""
 	}

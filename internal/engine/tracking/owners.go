@@ -22,6 +22,7 @@ func (o owners) add(key objects.OwnerKey, uids []types.UID) {
 			owner = known
 		}
 	}
+
 	for _, uid := range uids {
 		o[uid] = owner
 	}
@@ -44,11 +45,13 @@ func (o owners) others(owner objects.OwnerKey, obs *objects.Observed) (others []
 	if obs == nil {
 		return nil
 	}
+
 	for i := range obs.Owners {
 		if other, known := o.of(&obs.Owners[i]); known && other != owner {
 			others = append(others, other)
 		}
 	}
+
 	return others
 }
 

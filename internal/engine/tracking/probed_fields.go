@@ -168,11 +168,13 @@ func (t *Tracker) grow(key objects.Key, bytes int64) bool {
 	if t.Keep == nil {
 		return true
 	}
+
 	t.kept.mu.Lock()
 	defer t.kept.mu.Unlock()
 	if !t.Keep(key, bytes) {
 		return false
 	}
+
 	t.kept.keys.Insert(key)
 	return true
 }
@@ -182,6 +184,7 @@ func (t *Tracker) release(key objects.Key) {
 	if t.Keep == nil {
 		return
 	}
+
 	t.kept.mu.Lock()
 	defer t.kept.mu.Unlock()
 	if t.kept.keys.Has(key) {

@@ -241,6 +241,7 @@ func (t *Tracker) formerOwners(key objects.Key, obs *objects.Observed, owner obj
 			t.strays.remove(other, key)
 		}
 	}
+
 	return former
 }
 
