@@ -119,6 +119,7 @@ func awaitDeletion(c DecisionInput, live *objects.Observed) Decision {
 	if v.Action != Wait || live.CollectedSince == 0 || !c.owns(c.controller(live)) {
 		return v
 	}
+
 	due := time.Unix(live.CollectedSince, 0).Add(collectorPatience)
 	if !c.Now.Before(due) {
 		return Decision{Action: Delete}
@@ -126,6 +127,7 @@ func awaitDeletion(c DecisionInput, live *objects.Observed) Decision {
 	if v.Retry.IsZero() || due.Before(v.Retry) {
 		v.Retry = due
 	}
+
 	return v
 }
 
@@ -185,6 +187,7 @@ func (c *DecisionInput) refusal(controller *objects.Reference) string {
 	case controller == nil:
 		return "exists already and nothing controls it: delete it, rename it, or render another name"
 	}
+
 	return "is controlled by " + ownerName(controller, c.Owner) + ": render another name, or delete it there"
 }
 
@@ -199,6 +202,7 @@ func Collision(controller *objects.Reference, owner objects.Owner) string {
 		return "exists already and nothing controls it: take it over by kubectl package adopt, or install with --adopt " +
 			"(spec.collisionProtection: IfNoController), or annotate it " + owner.Names.CollisionProtectionAnnotation + " in the package"
 	}
+
 	return "is controlled by " + ownerName(controller, owner) + ": leave it out here, or rename it; " +
 		"spec.collisionProtection: None takes it over, as does the annotation " + owner.Names.CollisionProtectionAnnotation
 }
@@ -362,6 +366,7 @@ func correction(c DecisionInput, a Action, message string) Decision {
 	if !contention.Throttled() {
 		return Decision{Action: a}
 	}
+
 	pause := min(time.Second<<min(contention.Corrections-freeCorrections, 20), longest)
 	due := contention.Corrected.Add(pause)
 	if !c.Now.Before(due) {
@@ -379,6 +384,7 @@ func (c *DecisionInput) terminating(live *objects.Observed) string {
 	if class == "" {
 		return message
 	}
+
 	return fmt.Sprintf("%s: the agent of class %q removes its objects, and then the finalizer. Its conditions show the reason for the wait; to leave the objects where they are, annotate it with %s=true, "+
 		"and if there is no such agent any more, remove the finalizer", message, class, c.Owner.Names.AbandonTargetAnnotation)
 }

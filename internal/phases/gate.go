@@ -16,10 +16,12 @@ func (p *planner) gate(r *Revision) *Gate {
 	if !held {
 		return nil
 	}
+
 	g := &Gate{Revision: r, Phase: r.Started(), Last: last, Preopened: last < r.Opened()}
 	if !proven {
 		g.Probed = probed
 	}
+
 	return g
 }
 
@@ -45,6 +47,7 @@ func (p *planner) complete(r *Revision, ph int) bool {
 			return false
 		}
 	}
+
 	return true
 }
 

@@ -46,6 +46,7 @@ func (j *Jobs) admit(key objects.Key, run Run) bool {
 		}
 		delete(j.Runs, failures[at])
 	}
+
 	j.Runs[key] = run
 	return true
 }

@@ -35,6 +35,7 @@ func NextReadinessGrace(known *ReadinessGrace, before, now Evaluated, at time.Ti
 		now.Result.Status == probes.True && !at.Before(known.over()):
 		return nil
 	}
+
 	return known
 }
 
@@ -52,10 +53,12 @@ func (p *planner) withinGrace(result probes.Result) bool {
 	if result.GraceSince.IsZero() {
 		return false
 	}
+
 	due := result.GraceSince.Add(limits.ReadinessGrace)
 	if !p.Now.Before(due) {
 		return false
 	}
+
 	p.retry(due)
 	return true
 }
@@ -71,5 +74,6 @@ func (p *planner) wasReady(r *Revision, key objects.Key) bool {
 			break
 		}
 	}
+
 	return false
 }

@@ -133,6 +133,7 @@ func (r *Revision) TakenOver(by *Revision, report *Report) bool {
 	if r.incomplete || by.incomplete || len(report.Phases) < len(by.Phases) {
 		return false
 	}
+
 	for ph := range r.Phases {
 		for _, d := range slices.Concat(r.Phases[ph].Objects, r.Phases[ph].Delegated) {
 			own, at := by.Find(d.Key)
@@ -141,5 +142,6 @@ func (r *Revision) TakenOver(by *Revision, report *Report) bool {
 			}
 		}
 	}
+
 	return true
 }

@@ -151,12 +151,14 @@ func (r *Revision) Apart(from *Revision) bool {
 	if r.incomplete || from.incomplete {
 		return false
 	}
+
 	for ph := range r.Phases {
 		shared := func(d *objects.Desired) bool { return from.Wants(d.Key) }
 		if slices.ContainsFunc(r.Phases[ph].Objects, shared) || slices.ContainsFunc(r.Phases[ph].Delegated, shared) {
 			return false
 		}
 	}
+
 	return true
 }
 

@@ -105,6 +105,7 @@ func (p *planner) deletedPolicy(r *Revision, c *DecisionInput, v *Decision) bool
 	if !c.Key.Admission() || c.Live.Object != nil || v.Action != Create && v.Drift == "" {
 		return false
 	}
+
 	away := p.policyReplaced(r, c.Desired)
 	if !c.Applied.Gone && (away || c.Applied.UID != "") {
 		*v = Decision{Action: Confirm, Message: "was deleted"}
@@ -205,6 +206,7 @@ func blockKind(a Action, s LiveState) BlockKind {
 	case s.Synced && s.Object != nil && s.Object.Terminating, starting(s):
 		return BlockWait
 	}
+
 	return BlockRefused
 }
 

@@ -97,5 +97,6 @@ func (r *Revision) count(selected func(objects.Key) bool) int {
 			}
 		}
 	}
+
 	return n
 }

@@ -119,6 +119,7 @@ func (r *Revision) Record(transition func() error, write func() error) error {
 	if err != nil {
 		r.stage = before
 	}
+
 	return err
 }
 

@@ -112,6 +112,7 @@ func (r *Record) rank(controllers Controllers) int {
 	case r.Unproven:
 		return 1
 	}
+
 	return 0
 }
 
@@ -148,5 +149,6 @@ func (t *Table) keepFree(r *Record, controllers Controllers) {
 			free = append(free, c)
 		}
 	}
+
 	t.take(r.Owner, free, nil)
 }

@@ -127,11 +127,13 @@ func (t *Table) ClaimOver(h objects.Owner, keys []objects.Key, over map[objects.
 		t.mu.Unlock()
 		return conflict
 	}
+
 	overruled := t.take(h, wanted, from)
 	t.mu.Unlock()
 	for _, other := range overruled {
 		t.wake(other)
 	}
+
 	return nil
 }
 

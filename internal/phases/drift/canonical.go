@@ -130,5 +130,6 @@ func decoded(value any) any {
 	if err := unmarshal(text, &result); err != nil {
 		panic("drift: no JSON value: " + err.Error())
 	}
+
 	return result
 }

@@ -32,6 +32,7 @@ func Hash(value any) string {
 		text[i] = alphabet[number%uint64(len(alphabet))]
 		number /= uint64(len(alphabet))
 	}
+
 	return string(text[:])
 }
 
@@ -42,6 +43,7 @@ func ContentDigest(names *objects.Names, obj map[string]any) objects.Digest {
 	if !isMap {
 		return Digest(obj)
 	}
+
 	content, metadata := maps.Clone(obj), maps.Clone(metadata)
 	content["metadata"] = metadata
 	delete(metadata, "ownerReferences")
@@ -57,6 +59,7 @@ func without(metadata map[string]any, field string, keys ...string) {
 	if !isMap {
 		return
 	}
+
 	values = maps.Clone(values)
 	for _, key := range keys {
 		delete(values, key)

@@ -81,11 +81,13 @@ func (f *finder) findComplete(element map[string]any) []int {
 	if len(f.live) >= longList {
 		return f.lookup(element)
 	}
+
 	for i := range f.live {
 		if f.matches(element, i, true) {
 			return f.at(i)
 		}
 	}
+
 	return nil
 }
 

@@ -37,12 +37,14 @@ func states(template any, path fieldpath.Path) bool {
 	if template == nil || len(path) == 0 {
 		return true
 	}
+
 	element, rest := path[0], path[1:]
 	if element.FieldName != nil {
 		fields, _ := template.(map[string]any)
 		child, has := fields[*element.FieldName]
 		return has && states(child, rest)
 	}
+
 	list, _ := template.([]any)
 	return slices.ContainsFunc(list, func(candidate any) bool { return isElement(candidate, element) && states(candidate, rest) })
 }

@@ -36,5 +36,6 @@ func ManagedFields(live *unstructured.Unstructured) []metav1.ManagedFieldsEntry 
 		}
 		entries = append(entries, entry)
 	}
+
 	return entries
 }

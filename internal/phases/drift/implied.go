@@ -196,6 +196,7 @@ func (k keeper) below(element fieldpath.PathElement) keeper {
 			former = append(former, below)
 		}
 	}
+
 	return keeper{others: childSet(k.others, element), ours: childSet(k.ours, element), unowned: k.unowned, fresh: fresh, former: former}
 }
 

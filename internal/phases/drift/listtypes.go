@@ -79,11 +79,13 @@ func (c *ListTypesCache) of(gk schema.GroupKind) *kindCache {
 	if kind != nil {
 		return kind
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kinds[gk] == nil {
 		c.kinds[gk] = &kindCache{}
 	}
+
 	return c.kinds[gk]
 }
 
@@ -127,11 +129,13 @@ func (t *ListTypes) list(path pathID) (shape list, known bool) {
 	if t == nil {
 		return list{}, false
 	}
+
 	for _, e := range t.entries {
 		if shape, known = e.lists[path]; known {
 			break
 		}
 	}
+
 	return shape, known
 }
 
@@ -185,6 +189,7 @@ func (e *fieldTypes) learnSet(set *fieldpath.Set, path pathID) {
 			e.learnElement(element, path, asLeaf)
 		}
 	}
+
 	for element := range set.Children.All() {
 		if isFreeform(element, path) {
 			continue

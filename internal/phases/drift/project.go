@@ -158,6 +158,7 @@ func (p *projector) scalar(template, live any) {
 	default:
 		p.encoder.value(live)
 	}
+
 	p.buf = append(p.buf, ',')
 }
 
@@ -393,6 +394,7 @@ func (p *projector) set(template, live any) {
 			p.differs = true
 		}
 	}
+
 	p.buf = append(p.buf, ',')
 }
 
@@ -445,6 +447,7 @@ func (p *projector) order(template []any, finder *finder) {
 			places = append(places, place{found[0], n})
 		}
 	}
+
 	slices.SortFunc(places, func(a, b place) int { return a.live - b.live })
 	for _, at := range places {
 		p.buf = append(strconv.AppendInt(append(p.buf, '#'), int64(at.template), 10), ',')

@@ -36,6 +36,7 @@ func Replace(live *unstructured.Unstructured, next map[string]any) (jsonPatch []
 		{"test", "/metadata/uid", live.GetUID()},
 		{"test", "/metadata/resourceVersion", live.GetResourceVersion()},
 	}
+
 	ops = append(ops, replaced("/", live.Object, next, "apiVersion", "kind", "metadata", "status")...)
 	before, _ := live.Object["metadata"].(map[string]any)
 	after, _ := next["metadata"].(map[string]any)

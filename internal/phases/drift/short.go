@@ -16,6 +16,7 @@ func Short(template, answer map[string]any, types *ListTypes) bool {
 			return true
 		}
 	}
+
 	return false
 }
 

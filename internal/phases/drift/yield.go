@@ -58,6 +58,7 @@ func (m *Implied) resolve(causes []string) []string {
 		}
 		at = append(at, found)
 	}
+
 	return at
 }
 
@@ -138,6 +139,7 @@ func (m *Implied) Keep(fields []string) bool {
 		m.others = append(m.others, share{manager: s.manager, fixed: true, fields: left})
 		m.tried = attempt{}
 	}
+
 	return kept
 }
 

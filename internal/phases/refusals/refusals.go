@@ -168,6 +168,7 @@ func unanswered(reason string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
