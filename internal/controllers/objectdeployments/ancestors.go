@@ -129,6 +129,7 @@ func (s *reconciliation) ownersOf(ctx context.Context, key objects.Key) ([]objec
 	return owners, nil
 }
 
+// ownKey returns the key of an object of this API group.
 func ownKey(kind, namespace, name string) objects.Key {
 	return objects.Key{Group: corev1alpha1.GroupVersion.Group, Kind: kind, Namespace: namespace, Name: name}
 }

@@ -111,6 +111,8 @@ func (s *reconciliation) dropSecretsOf(ctx context.Context, obsolete func(*metav
 	return s.dropStored(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), s.secretNamespace(), labels, obsolete)
 }
 
+// dropStored deletes the obsolete slices or Secrets of a deployment. It lists metadata only, since
+// the content is large or sensitive.
 func (s *reconciliation) dropStored(
 	ctx context.Context, kind schema.GroupVersionKind, namespace string, labels client.MatchingLabels, obsolete func(*metav1.PartialObjectMetadata) bool,
 ) error {

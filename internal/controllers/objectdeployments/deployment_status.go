@@ -68,6 +68,7 @@ func (s *reconciliation) newest() []corev1alpha1.ControlledObjectReference {
 	return refs
 }
 
+// deploymentConditions sets all conditions from the state of the revisions.
 func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploymentStatus, gen int64) {
 	conds := &status.Conditions
 	input := s.availabilityInput()
@@ -118,6 +119,7 @@ func (s *reconciliation) copyCurrent(conds *[]metav1.Condition, gen int64, typ s
 	conditions.Copy(conds, gen, *current)
 }
 
+// availabilityInput gathers the facts that decide whether the deployment is available.
 func (s *reconciliation) availabilityInput() revisions.AvailabilityInput {
 	st := revisions.AvailabilityInput{Waiting: s.wanted != nil}
 	st.Previous, st.PreviousName = s.previousAvailability()
@@ -208,6 +210,7 @@ func (s *reconciliation) deadlineReported() bool {
 	return c != nil && c.Reason == corev1alpha1.ReasonProgressDeadlineExceeded && status.Revision == s.current.ObjectSetSpec().Revision
 }
 
+// progressing returns the condition Progressing of the current revision.
 func (s *reconciliation) progressing(st revisions.AvailabilityInput) (status bool, reason, message string) {
 	switch {
 	case s.current == nil && s.wanted != nil:

@@ -31,6 +31,7 @@ func IndexSets(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
+// listSets reads the sets of the owner from the cache and from this process's own writes.
 func (s *reconciliation) listSets(ctx context.Context) error {
 	if strings.HasSuffix(s.key.Kind, "ObjectSetPhase") {
 		return s.readPhase(ctx)

@@ -33,6 +33,8 @@ func (s *reconciliation) load(ctx context.Context) error {
 	return nil
 }
 
+// loadSets makes the revisions of the rollout match the sets: it drops the ones that disappeared,
+// and loads new and changed ones.
 func (s *reconciliation) loadSets(ctx context.Context) error {
 	present := map[types.UID]bool{}
 	for _, set := range s.sets {

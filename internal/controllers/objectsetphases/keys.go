@@ -44,6 +44,7 @@ func (c *class) deploymentKeys(ctx context.Context, obj client.Object) []objects
 	return keysOf(list)
 }
 
+// keysOf returns the owners of all phases in a list.
 func keysOf(list corev1alpha1.GenericObjectSetPhaseList) []objects.OwnerKey {
 	var keys []objects.OwnerKey
 	for _, phase := range list.GenericObjectSetPhases() {

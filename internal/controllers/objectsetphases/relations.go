@@ -38,6 +38,7 @@ type relative struct {
 	leaving bool
 }
 
+// relativePhase returns the facts about a phase that decide whether it is related to another one.
 func relativePhase(phase corev1alpha1.GenericObjectSetPhase) relative {
 	spec := phase.ObjectSetPhaseSpec()
 	r := relative{
@@ -50,6 +51,7 @@ func relativePhase(phase corev1alpha1.GenericObjectSetPhase) relative {
 	return r
 }
 
+// relativeSet returns the same facts about an ObjectSet.
 func relativeSet(set corev1alpha1.GenericObjectSet) relative {
 	spec := set.ObjectSetSpec()
 	own, delegated := objectsets.Controllers(set)

@@ -45,6 +45,8 @@ func SetupAgent(mgr ctrl.Manager, o AgentOptions) error {
 	})
 }
 
+// setup adds the controller for a class. An agent does not watch sets and deployments, because its
+// rights do not include them.
 func setup(mgr ctrl.Manager, owners *objectdeployments.Reconciler, of *class) error {
 	owners.Phases = of
 	build, err := owners.Queues.Phases.Controller(mgr, of.settings())

@@ -160,6 +160,7 @@ func (s *reconciliation) endTakeBack(ctx context.Context) error {
 	return s.mark(ctx, "")
 }
 
+// mark sets the annotation of an orphaned object that is taken back; an empty value removes it.
 func (s *reconciliation) mark(ctx context.Context, value string) error {
 	before := deepCopy(s.tmpl)
 	annotations := maps.Clone(s.tmpl.GetAnnotations())
@@ -177,6 +178,7 @@ func (s *reconciliation) mark(ctx context.Context, value string) error {
 	return nil
 }
 
+// collides reports whether another owner's object is in the way.
 func collides(blocking []phases.Blocker) bool {
 	return slices.ContainsFunc(blocking, func(b phases.Blocker) bool { return b.Kind == phases.BlockCollision })
 }

@@ -37,6 +37,7 @@ type sourceState struct {
 	sources.State
 }
 
+// outcome is the result of a reconcile, which the status reports.
 type outcome struct {
 	// problem is why the object is not written; nil if it is.
 	problem *problem
@@ -62,6 +63,7 @@ type problem struct {
 	passes bool
 }
 
+// invalid returns a problem that only a change of the template corrects.
 func invalid(reason, message string) *problem {
 	return &problem{reason: reason, message: message, invalid: true}
 }

@@ -84,6 +84,7 @@ func (s *reconciliation) gatherInputs(context.Context) error {
 	return nil
 }
 
+// namespaced returns the scope of a kind, if it is served.
 func (s *reconciliation) namespaced(gk schema.GroupKind) (namespaced, known bool) {
 	state := s.Target.Cluster.State(gk)
 	return state.Namespaced, state.Served
@@ -101,6 +102,8 @@ func (s *reconciliation) watch() {
 	}
 }
 
+// sourceState returns the state of a source, and schedules another look if its kind is not known
+// yet.
 func (s *reconciliation) sourceState(planned *plannedSource) sourceState {
 	known := s.Sources.State(planned.ref)
 	switch {

@@ -148,6 +148,7 @@ func (m *memory) awaiting(gk schema.GroupKind) []types.NamespacedName {
 	return keys
 }
 
+// countRender counts a rendering for the metrics.
 func (m *memory) countRender(st *state) {
 	m.Lock()
 	defer m.Unlock()

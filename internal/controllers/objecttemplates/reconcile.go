@@ -54,6 +54,7 @@ func (r *Reconciler) patch(ctx context.Context, before, obj client.Object) error
 	return r.Fresh.Patch(ctx, r.Client, before, obj)
 }
 
+// deepCopy returns a template that can be modified; cached ones cannot.
 func deepCopy(tmpl corev1alpha1.GenericObjectTemplate) corev1alpha1.GenericObjectTemplate {
 	return tmpl.DeepCopyObject().(corev1alpha1.GenericObjectTemplate)
 }

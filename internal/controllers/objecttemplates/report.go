@@ -62,6 +62,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 	return nil
 }
 
+// urgent reports whether a status is written at once.
 func urgent(before, after *corev1alpha1.ObjectTemplateStatus) bool {
 	return before.ObservedGeneration != after.ObservedGeneration || !equality.Semantic.DeepEqual(before.ControllerOf, after.ControllerOf) ||
 		!conditions.SameStatuses(before.Conditions, after.Conditions)

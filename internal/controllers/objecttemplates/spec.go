@@ -67,6 +67,8 @@ func planOf(spec *corev1alpha1.ObjectTemplateSpec, self objects.Owner) *plan {
 	return p
 }
 
+// planSource checks a source and compiles its items. An ObjectTemplate reads only its own
+// namespace, because the manager's rights reach further than its author's.
 func planSource(s *corev1alpha1.ObjectTemplateSource, field string, self objects.Owner) (plannedSource, []error) {
 	source := plannedSource{
 		ref: sources.Ref{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}, namespace: s.Namespace, optional: s.Optional, field: field,
@@ -106,6 +108,7 @@ func planSource(s *corev1alpha1.ObjectTemplateSource, field string, self objects
 	return source, problems
 }
 
+// planItem compiles one item: the key to read, and the path to write to.
 func planItem(i *corev1alpha1.ObjectTemplateSourceItem, field string) (item, error) {
 	key, err := compileKey(i.Key)
 	if err != nil {

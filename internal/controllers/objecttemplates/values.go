@@ -28,6 +28,7 @@ type key interface {
 // jqPrefix marks a key as an expression of jq; any other is a JSONPath.
 const jqPrefix = "jq:"
 
+// compileKey compiles a key, which is JSONPath as in Package Operator, or jq with a prefix.
 func compileKey(text string) (key, error) {
 	if expression, ok := strings.CutPrefix(text, jqPrefix); ok {
 		compiled, err := probes.CompileJQ(expression)
@@ -39,6 +40,7 @@ func compileKey(text string) (key, error) {
 	return compilePath(text)
 }
 
+// jqKey reads a value by jq, within the limits of probes.
 type jqKey struct{ *probes.JQ }
 
 func (k jqKey) read(root map[string]any) (any, error) {
@@ -80,6 +82,8 @@ type pathKey struct {
 	many, unordered bool
 }
 
+// compilePath compiles a JSONPath and bounds the values that it can select. Unions within each
+// other multiply them.
 func compilePath(text string) (k key, err error) {
 	defer recovered(&err, "it is not a valid JSONPath")
 	if len(text) > limits.ObjectTemplateKeyBytes {
@@ -116,6 +120,7 @@ type weight struct {
 	recursions, unions int
 }
 
+// list weighs the nodes of a path.
 func (w *weight) list(l *jsonpath.ListNode) {
 	if l == nil {
 		return
@@ -204,6 +209,7 @@ func sortByJSON(values []any) {
 	}
 }
 
+// plain returns the value, or nil for an invalid one.
 func plain(v reflect.Value) any {
 	if !v.IsValid() || !v.CanInterface() {
 		return nil

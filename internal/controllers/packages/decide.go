@@ -14,6 +14,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+// decide is the only place that sets the step of a reconcile. The decision itself is a pure
+// function of the view.
 func (s *reconciliation) decide(context.Context) (step, string, error) {
 	s.forbidden = s.Accounts.refusal(s.pkg)
 	next, why := decide(s.view)
@@ -91,6 +93,8 @@ func repairsTemplate(v view) bool { return v.drifted && mayRepair(v) }
 
 func repairsSlices(v view) bool { return deployment.LacksSlices(v.dep) && mayRepair(v) }
 
+// mayRepair reports whether changes by other clients can be undone now. The interval keeps two
+// controllers from overwriting each other at full speed.
 func mayRepair(v view) bool {
 	return !v.pkg.PackageSpec().Paused && v.now.Sub(v.repaired) >= v.pace.Of(limits.RepairInterval)
 }
@@ -103,6 +107,9 @@ func refusedBefore(pkg corev1alpha1.GenericPackage) bool {
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == corev1alpha1.ReasonImageNotVerified
 }
 
+// byAttempt returns the step by the state of the last load: load, wait, deploy its content, or
+// report its error. A change of the input, a request to retry and a possible new outcome of the
+// dependencies end the backoff.
 func byAttempt(v view) step {
 	a := v.attempt
 	switch {

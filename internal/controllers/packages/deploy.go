@@ -65,6 +65,8 @@ func (s *reconciliation) deployContent(ctx context.Context) error {
 	return nil
 }
 
+// writeContent cuts the loaded template into slices, and creates or changes the deployment.
+// Conflicts are repeated on the newest deployment.
 func (s *reconciliation) writeContent(ctx context.Context, loaded *load.Content) error {
 	template := loaded.Template
 	strategy := s.pkg.GetAnnotations()[corev1alpha1.ChunkingStrategyAnnotation]
@@ -90,6 +92,7 @@ func (s *reconciliation) writeContent(ctx context.Context, loaded *load.Content)
 	})
 }
 
+// slices returns the writer of slices for this package.
 func (s *reconciliation) slices() deployment.Slices {
 	return deployment.Slices{Client: s.Client, Reader: s.Reader, Written: s.Slices, Namespace: s.Namespace}
 }
@@ -240,6 +243,8 @@ func sameSettings(a, b corev1alpha1.GenericObjectDeployment) bool {
 		equality.Semantic.DeepEqual(a.ObjectDeploymentSpec(), b.ObjectDeploymentSpec())
 }
 
+// patchDeployment sends the difference to before. A deployment that the package does not control
+// yet is taken back first.
 func (s *reconciliation) patchDeployment(ctx context.Context, before client.Object) error {
 	if !metav1.IsControlledBy(before, s.pkg) {
 		if err := s.beginTakeBack(ctx); err != nil {
@@ -253,6 +258,7 @@ func (s *reconciliation) patchDeployment(ctx context.Context, before client.Obje
 	return nil
 }
 
+// sliceNames returns the slices and Secrets that a deployment refers to.
 func sliceNames(dep corev1alpha1.GenericObjectDeployment) sets.Set[string] {
 	names := sets.New[string]()
 	for _, phase := range dep.ObjectDeploymentSpec().Template.Spec.Phases {

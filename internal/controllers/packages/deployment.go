@@ -16,6 +16,7 @@ import (
 
 func (s *reconciliation) controls() bool { return s.dep != nil && metav1.IsControlledBy(s.dep, s.pkg) }
 
+// depName names the deployment in messages.
 func (s *reconciliation) depName() string {
 	return corev1alpha1.ScopeOf(s.pkg.GetNamespace()).Kind("ObjectDeployment") + " " + s.pkg.GetName()
 }

@@ -79,6 +79,7 @@ func newlyUnpacked(before, after *corev1alpha1.PackageStatus) bool {
 	return before.UnpackedHash != after.UnpackedHash || digestOf(before) != digestOf(after)
 }
 
+// loadedMessage names the loaded content with its digest, and the mirror if there is one.
 func loadedMessage(loaded *load.Content) string {
 	from := loaded.Resolved
 	name := from.Image
@@ -92,6 +93,7 @@ func loadedMessage(loaded *load.Content) string {
 	return text + "."
 }
 
+// digestOf returns the digest of the resolved content; empty if there is none.
 func digestOf(status *corev1alpha1.PackageStatus) string {
 	if status.Resolved == nil {
 		return ""
@@ -108,6 +110,8 @@ func became(before, after *corev1alpha1.PackageStatus, typ string, value metav1.
 	return c
 }
 
+// recordEvents records the transitions between two statuses. A package that is being deleted has no
+// further ones.
 func (s *reconciliation) recordEvents(before, after *corev1alpha1.PackageStatus) {
 	if s.pkg.GetDeletionTimestamp() != nil {
 		return
@@ -137,6 +141,7 @@ func (s *reconciliation) warnDeleted(ctx context.Context) {
 	}
 }
 
+// warn records a warning on the package.
 func (s *reconciliation) warn(reason, action, note string) {
 	statuswriter.Record(s.Events, s.pkg, statuswriter.Event{Kind: corev1.EventTypeWarning, Reason: reason, Action: action, Note: note})
 }

@@ -75,6 +75,7 @@ func (r *Reconciler) readPackage(ctx context.Context, known corev1alpha1.Generic
 	return pkg, nil
 }
 
+// deployment returns the newest known version of a package's deployment; nil if it does not exist.
 func (r *Reconciler) deployment(ctx context.Context, key types.NamespacedName, pkg types.UID) (corev1alpha1.GenericObjectDeployment, error) {
 	dep := corev1alpha1.ScopeOf(key.Namespace).NewObjectDeployment()
 	err := r.Client.Get(ctx, key, dep)
@@ -121,6 +122,8 @@ func (s *reconciliation) gatherInputs(ctx context.Context) error {
 	return nil
 }
 
+// versions returns the versions of sources by name. It marks the view as waiting, or as failed, if
+// one is not known.
 func (s *reconciliation) versions(refs []sources.Ref) map[string]string {
 	versions := make(map[string]string, len(refs))
 	for _, ref := range refs {

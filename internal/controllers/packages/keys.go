@@ -66,6 +66,7 @@ func (r *Reconciler) readHashKey(ctx context.Context, pkg corev1alpha1.GenericPa
 	return nil, apply.Reduced(err)
 }
 
+// createHashKey makes a random key and stores it. An error does not contain the Secret.
 func (r *Reconciler) createHashKey(ctx context.Context, pkg corev1alpha1.GenericPackage) ([]byte, error) {
 	key := make([]byte, keyBytes)
 	_, _ = rand.Read(key) // never fails, by its contract
@@ -75,6 +76,8 @@ func (r *Reconciler) createHashKey(ctx context.Context, pkg corev1alpha1.Generic
 	return key, nil
 }
 
+// hashKeySecret returns the Secret of a package's key. It is immutable, because another key would
+// rename every slice with sensitive values.
 func (r *Reconciler) hashKeySecret(pkg corev1alpha1.GenericPackage, key []byte) *corev1.Secret {
 	name := pkg.GetName() + ".hash-key.package-operator.run"
 	if pkg.GetNamespace() == "" {

@@ -53,6 +53,8 @@ func (s *reconciliation) startLoad(ctx context.Context) (step, string, error) {
 	return stepLoad, "", nil
 }
 
+// newInput returns the request of a load. It has no status, so that the package of a load in
+// progress stays small.
 func (s *reconciliation) newInput(image string) load.Request {
 	pkg := copyOf(s.pkg)
 	*pkg.PackageStatus() = corev1alpha1.PackageStatus{}

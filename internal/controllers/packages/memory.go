@@ -29,6 +29,8 @@ func (r *Reconciler) stateOf(pkg corev1alpha1.GenericPackage) *state {
 	return st
 }
 
+// forget drops everything that is kept for a package that no longer exists: its watches, its
+// target, its loads and its place in the ledger.
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.memory.Lock()
 	st := r.memory.states[key]

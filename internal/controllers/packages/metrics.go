@@ -56,6 +56,7 @@ type counts struct {
 	dependencies map[string]int
 }
 
+// newCounts starts all series at 0, so that alerts distinguish "none" from "not reported".
 func newCounts() *counts {
 	c := &counts{
 		summaries: map[summary.Summary]int{}, targets: map[targets.Ref]string{},
@@ -67,6 +68,7 @@ func newCounts() *counts {
 	return c
 }
 
+// count adds one package.
 func (c *counts) count(pkg corev1alpha1.GenericPackage, word summary.Summary) {
 	c.summaries[word]++
 	for i := range pkg.PackageStatus().Dependencies {
@@ -81,6 +83,7 @@ func (c *counts) count(pkg corev1alpha1.GenericPackage, word summary.Summary) {
 	}
 }
 
+// dependencyState returns the value of the label for a dependency.
 func dependencyState(dependency *corev1alpha1.DependencyStatus) string {
 	c := meta.FindStatusCondition(dependency.Conditions, corev1alpha1.ConditionSatisfied)
 	switch {
@@ -92,6 +95,7 @@ func dependencyState(dependency *corev1alpha1.DependencyStatus) string {
 	return "unsatisfied"
 }
 
+// connectionOf returns the value of the label for the target of a package.
 func connectionOf(pkg corev1alpha1.GenericPackage) string {
 	c := meta.FindStatusCondition(*pkg.StatusConditions(), corev1alpha1.ConditionTargetConnected)
 	switch {
@@ -103,6 +107,7 @@ func connectionOf(pkg corev1alpha1.GenericPackage) string {
 	return "away"
 }
 
+// collect sends all series.
 func (c *counts) collect(out chan<- prometheus.Metric) {
 	for word, n := range c.summaries {
 		out <- metrics.Packages.Value(float64(n), string(word))
@@ -189,6 +194,7 @@ func versionOf(pkg corev1alpha1.GenericPackage) string {
 	return status.CurrentVersion
 }
 
+// imageOf returns the image of a package: the spec's, or the image that a version was resolved to.
 func imageOf(pkg corev1alpha1.GenericPackage) string {
 	if resolved := pkg.PackageStatus().Resolved; pkg.PackageSpec().Image == "" && resolved != nil {
 		return resolved.Image

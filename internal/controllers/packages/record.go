@@ -41,6 +41,8 @@ func afterInterruption(last *corev1alpha1.LoadRecord, v view) *corev1alpha1.Load
 	return nil
 }
 
+// interruptedBackoff returns the pause after a number of loads that ended with their process. It
+// doubles, because such a load can be the reason for the end.
 func interruptedBackoff(count int32) time.Duration {
 	return min(limits.InterruptedLoadMin<<min(count-1, 20), limits.InterruptedLoadMax)
 }

@@ -99,6 +99,7 @@ func beginningDelay(loading int) time.Duration {
 	return min(max(limits.PackageStatusInterval, time.Duration(loading)*limits.PackageStatusShare), limits.PackageStatusMax)
 }
 
+// urgent reports whether a status is written at once. Other changes can wait for the next write.
 func urgent(before, after *corev1alpha1.PackageStatus) bool {
 	return newlyUnpacked(before, after) || !conditions.SameStatuses(before.Conditions, after.Conditions)
 }

@@ -76,6 +76,7 @@ func (r *Reconciler) connect(reader client.Reader) {
 	r.computing = queueing.NewSemaphore(int64(runtime.GOMAXPROCS(0)-1), 1)
 }
 
+// requestFor returns the request for an object itself.
 func requestFor(obj client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: keyOf(obj)}
 }

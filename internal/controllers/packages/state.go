@@ -54,6 +54,8 @@ type Reconciler struct {
 	computing *queueing.Semaphore
 }
 
+// reconciliation is one reconcile of a package. The view is filled in by its phases one after
+// another.
 type reconciliation struct {
 	*Reconciler
 	state *state
@@ -92,6 +94,7 @@ type view struct {
 	outcome
 }
 
+// outcome is the result of a reconcile, which the status reports.
 type outcome struct {
 	step    step
 	why     string
@@ -101,6 +104,7 @@ type outcome struct {
 	writeErr error
 }
 
+// step is the one thing that a reconcile does.
 type step int
 
 const (
@@ -119,6 +123,7 @@ const (
 	stepGather             // what the package is rendered from is not known yet
 )
 
+// inputs are the facts outside of the package that a load depends on.
 type inputs struct {
 	environment manifestsv1alpha1.PackageEnvironment
 	// waiting means that inputs will be known in a moment. inputError is the reason if they stay

@@ -27,6 +27,7 @@ import (
 	"lockstep.run/lockstep/internal/revisions"
 )
 
+// statusOf returns the status of a view within the size that objects can have.
 func statusOf(v view) *corev1alpha1.PackageStatus {
 	status := untruncatedStatus(v)
 	var below []metav1.Condition
@@ -37,6 +38,8 @@ func statusOf(v view) *corev1alpha1.PackageStatus {
 	return status
 }
 
+// untruncatedStatus returns the status with everything that there is to report. It starts from the
+// present one, because some conditions stay as an earlier reconcile set them.
 func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 	status, generation, deleted := v.pkg.PackageStatus().DeepCopy(), v.pkg.GetGeneration(), v.pkg.GetDeletionTimestamp() != nil
 	status.Load = recordOf(v)
@@ -67,6 +70,7 @@ func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 	return status
 }
 
+// loading reports whether a load is in progress or about to start.
 func (v view) loading() bool {
 	return v.step == stepLoad || v.step == stepWait && v.attempt.Err == nil
 }
@@ -77,6 +81,8 @@ func failedBefore(status *corev1alpha1.PackageStatus) bool {
 	return c != nil && c.Status == metav1.ConditionFalse
 }
 
+// reportImage reports the content: Unpacked, Invalid and the resolved image. Each step reports only
+// its own part.
 func reportImage(status *corev1alpha1.PackageStatus, v view) {
 	conds := &status.Conditions
 	set := func(typ string, holds bool, reason, message string) {
@@ -165,6 +171,7 @@ func withLookupError(message, lookupError string) string {
 	return message
 }
 
+// unpackedMessage adds the warnings of the loader.
 func unpackedMessage(loaded *load.Content) string {
 	message := loadedMessage(loaded)
 	if len(loaded.Warnings) > 0 {
@@ -173,6 +180,7 @@ func unpackedMessage(loaded *load.Content) string {
 	return message
 }
 
+// invalidReason returns the reason of an error of a load; an author can correct violations.
 func invalidReason(err error) string {
 	var wrong violation.Violations
 	if errors.As(err, &wrong) {
@@ -246,6 +254,7 @@ func mirror(status *corev1alpha1.PackageStatus, v view, observed bool) {
 	}
 }
 
+// mirrored reports whether a condition is copied from the deployment.
 func mirrored(typ string) bool {
 	return typ == corev1alpha1.ConditionAvailable || typ == corev1alpha1.ConditionProgressing || atTimes(typ) || conditions.Mapped(typ)
 }
@@ -287,6 +296,8 @@ func expect(status *corev1alpha1.PackageStatus, generation int64) {
 	}
 }
 
+// kstatusOf returns the state for the conditions Ready, Reconciling and Stalled. Refusals come
+// before the deployment's own state, since the deployment does not know them.
 func kstatusOf(v view, observed bool) conditions.State {
 	if v.pkg.GetDeletionTimestamp() != nil {
 		if len(v.heldBy) > 0 {
@@ -362,8 +373,10 @@ func gatherState(v view) conditions.State {
 	return conditions.State{Stalled: v.inputReason != "", Reason: cmp.Or(v.inputReason, corev1alpha1.ReasonProgressing), Message: v.why}
 }
 
+// awaitsDeployment is the message while the deployment has not reported on its newest template.
 const awaitsDeployment = "Waiting for the deployment to be rolled out."
 
+// deploymentState returns the state that the deployment reports for its present generation.
 func deploymentState(dep corev1alpha1.GenericObjectDeployment) conditions.State {
 	from := dep.ObjectDeploymentStatus().Conditions
 	ready := meta.FindStatusCondition(from, corev1alpha1.ConditionReady)
@@ -377,6 +390,8 @@ func deploymentState(dep corev1alpha1.GenericObjectDeployment) conditions.State 
 	}
 }
 
+// teardownState returns the state of a package that is being deleted, with the deployment's reason
+// if it does not progress.
 func teardownState(dep corev1alpha1.GenericObjectDeployment) conditions.State {
 	state := conditions.State{Reason: corev1alpha1.ReasonTearingDown, Message: "Objects are being removed in reverse order."}
 	if dep != nil && dep.GetDeletionTimestamp() != nil && deployment.Current(dep) {

@@ -25,6 +25,7 @@ func indexes() []choice.Index {
 	return all
 }
 
+// satisfiers is the index of packages by the packages that satisfy their dependencies.
 func satisfiers(obj client.Object) []string {
 	pkg, ok := obj.(corev1alpha1.GenericPackage)
 	if !ok {
@@ -69,6 +70,8 @@ func (l latest) DependentsOf(ctx context.Context, i resolver.Instance) (all []co
 	return all, nil
 }
 
+// newer appends the newest known versions of cached packages, which include this process's own
+// writes.
 func (l latest) newer(all, cached []corev1alpha1.GenericPackage) []corev1alpha1.GenericPackage {
 	for _, c := range cached {
 		if pkg, ok := l.Fresh.Latest(c).(corev1alpha1.GenericPackage); ok {

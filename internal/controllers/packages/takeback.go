@@ -23,6 +23,7 @@ func (s *reconciliation) orphaned() bool {
 	return objectsets.Orphaned(s.pkg) || s.Fresh.Orphaned(s.pkg.GetUID())
 }
 
+// takingBack reports whether a package is taking its orphaned deployment back.
 func takingBack(pkg corev1alpha1.GenericPackage) bool {
 	return pkg.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == corev1alpha1.OrphanedTakingBack
 }
@@ -53,6 +54,8 @@ func (s *reconciliation) endTakeBack(ctx context.Context) error {
 	return s.markPackage(ctx, "")
 }
 
+// markPackage records on the package that its deployment is being taken back. The mark survives a
+// restart between the two writes.
 func (s *reconciliation) markPackage(ctx context.Context, value string) error {
 	before := copyOf(s.pkg)
 	deployment.Annotate(s.pkg, map[string]string{corev1alpha1.OrphanedAnnotation: value})

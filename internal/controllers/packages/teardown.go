@@ -192,6 +192,7 @@ func propagation(spec *corev1alpha1.PackageSpec) metav1.DeletionPropagation {
 	return metav1.DeletePropagationBackground
 }
 
+// finalize takes the finalizer off once the deployment no longer exists.
 func (s *reconciliation) finalize(ctx context.Context) error {
 	if released, err := s.releaseAll(ctx); err != nil || !released {
 		return err

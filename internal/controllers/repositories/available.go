@@ -17,6 +17,7 @@ const availableRepair = 10 * time.Second // between repairs of changes by other 
 // caches.
 type available map[string]part
 
+// part is a published AvailablePackage. spec is unpacked only if needed.
 type part struct {
 	object corev1alpha1.GenericAvailablePackage
 	spec   *corev1alpha1.AvailablePackageSpec

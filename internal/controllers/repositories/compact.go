@@ -52,6 +52,7 @@ func digestOf(spec *corev1alpha1.AvailablePackageSpec) string {
 	return digestOfCanonical(&canon)
 }
 
+// digestOfCanonical returns the digest of a spec whose schemas are in canonical form.
 func digestOfCanonical(spec *corev1alpha1.AvailablePackageSpec) string {
 	encoded, _ := json.Marshal(spec) // cannot fail: all of it is data, and schemas are valid JSON
 	sum := sha256.Sum256(encoded)
@@ -69,6 +70,7 @@ func canonical(versions []corev1alpha1.AvailableVersion) []corev1alpha1.Availabl
 	return versions
 }
 
+// canonicalJSON sorts keys, because the API server does not keep the text of a schema.
 func canonicalJSON(raw []byte) []byte {
 	var value any
 	if utiljson.Unmarshal(raw, &value) != nil {

@@ -68,6 +68,7 @@ func (s *success) covers(in input) bool {
 	return s.input == in || s.restored && s.input.source == in.source && fetch.VerifiedBy(s.validator) == in.keys
 }
 
+// intervalOf returns the pause between fetches, at least the minimum.
 func intervalOf(spec *corev1alpha1.PackageRepositorySpec, pace limits.Pace) time.Duration {
 	if spec.Interval == nil {
 		return pace.Of(repositoryInterval)
@@ -75,6 +76,7 @@ func intervalOf(spec *corev1alpha1.PackageRepositorySpec, pace limits.Pace) time
 	return pace.Of(max(spec.Interval.Duration, limits.RepositoryIntervalMin))
 }
 
+// withJitter spreads the fetches of repositories that were created together.
 func withJitter(interval time.Duration, jitter float64) time.Duration {
 	return interval + time.Duration(float64(interval)*jitter)
 }

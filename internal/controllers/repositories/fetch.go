@@ -27,6 +27,7 @@ func (s *reconciliation) startFetches() {
 	}
 }
 
+// startFetch queues a fetch of the present input.
 func (s *reconciliation) startFetch(v *view) {
 	st := s.states[v.repository.GetName()]
 	a := &attempt{In: v.input, RetryValue: background.RetryValue(v.repository), Started: s.now}
@@ -123,6 +124,7 @@ func (r *Reconciler) end(j job, a *attempt, got *result, err error) {
 	a.RetryAfter(r.Now(), repositoryBackoffMin, intervalOf(spec, r.Pace))
 }
 
+// count counts an ended fetch by its result.
 func (r *Reconciler) count(j job, ended *attempt) {
 	key := types.NamespacedName{Namespace: j.repository.GetNamespace(), Name: j.repository.GetName()}
 	r.memory.count(key, func(f *fetches) {

@@ -90,6 +90,8 @@ func (s *reconciliation) present(
 	return present, nil
 }
 
+// gatherRepository returns the view of one repository, with the versions of the Secrets and
+// ConfigMaps that it names.
 func (s *reconciliation) gatherRepository(repository corev1alpha1.GenericPackageRepository) *view {
 	st := s.stateOf(repository)
 	refs := refsOf(&repository.RepositorySpec().Source, s.namespaceOf(repository))

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// catalogueOf returns the catalogue of a namespace, and whether it was known before.
 func (r *Reconciler) catalogueOf(namespace string) (c *catalogue, known bool) {
 	r.memory.Lock()
 	defer r.memory.Unlock()
@@ -31,6 +32,7 @@ func (r *Reconciler) drop(namespace string) {
 	delete(r.memory.catalogues, namespace)
 }
 
+// count changes the counters of a repository.
 func (m *memory) count(key types.NamespacedName, add func(*fetches)) {
 	m.Lock()
 	defer m.Unlock()

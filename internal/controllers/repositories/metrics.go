@@ -42,6 +42,7 @@ func (m *exporter) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
+// collect sends the series of one repository.
 func (m *exporter) collect(out chan<- prometheus.Metric, repository corev1alpha1.GenericPackageRepository) {
 	send := func(metric *metrics.Metric, value float64, labels ...string) {
 		out <- metric.Value(value, append([]string{repository.GetName(), repository.GetNamespace()}, labels...)...)

@@ -24,6 +24,8 @@ func (d *offersDigest) add(packageName string, v corev1alpha1.AvailableVersion) 
 	d.addDigest(sum[:len(d)])
 }
 
+// addDigest combines digests by XOR, so that their order does not matter, and adding one twice
+// removes it.
 func (d *offersDigest) addDigest(other []byte) {
 	for i := range min(len(d), len(other)) {
 		d[i] ^= other[i]

@@ -26,6 +26,8 @@ type packed struct {
 	bytes int64
 }
 
+// packedPackage is the offer of a package, compressed. Catalogues are read seldom and can have many
+// MiB.
 type packedPackage struct {
 	digest [sha256.Size]byte
 	data   []byte

@@ -99,6 +99,8 @@ func (p *Pipeline) fetch(ctx context.Context, j job) (fetched *result, err error
 	return fetched, err
 }
 
+// fetchAndRead fetches a source and reads its offers. Memory is reserved only for content beyond a
+// small size.
 func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, j job) (*result, error) {
 	var releases []func()
 	defer func() {
@@ -149,6 +151,7 @@ func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, j job)
 	return r, nil
 }
 
+// memoryKey is the key of a repository's memory.
 func memoryKey(namespace, name string) quota.Key {
 	return quota.Key{Namespace: namespace, Name: "the repository " + name}
 }

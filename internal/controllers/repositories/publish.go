@@ -162,6 +162,8 @@ func firstErrors(errs []error) error {
 	return errors.Join(errs[:min(len(errs), repositoryStatusNumber)]...)
 }
 
+// mergePackage merges the offers of a package from all repositories, and writes the parts that
+// differ.
 func (s *reconciliation) mergePackage(ctx context.Context, mu *sync.Mutex, name string, parts []part) error {
 	if size := s.unpackedSize(name); size > limits.SmallPackageBytes {
 		release, err := s.memory.account.Acquire(ctx, s.namespace, limits.LoadWeight*size)
@@ -347,6 +349,7 @@ func copyMeta(to, from client.Object) {
 	to.SetAnnotations(annotations)
 }
 
+// deletePart deletes a part that has no versions any more.
 func (s *reconciliation) deletePart(ctx context.Context, mu *sync.Mutex, p part) error {
 	err := s.Client.Delete(ctx, p.object, client.Preconditions{UID: ptr.To(p.object.GetUID())}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err != nil && !apply.IsAbsent(err) {

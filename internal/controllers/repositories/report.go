@@ -28,6 +28,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// reportOne writes the status of a repository if it has changed.
 func (s *reconciliation) reportOne(ctx context.Context, v *view) error {
 	before, after := v.repository.RepositoryStatus().DeepCopy(), statusOf(*v)
 	st := s.states[v.repository.GetName()]

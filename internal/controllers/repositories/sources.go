@@ -44,6 +44,7 @@ func refsOf(source *corev1alpha1.RepositorySource, namespace string) []sources.R
 	return slices.Compact(refs)
 }
 
+// pullSecrets returns the pull secrets that a source names.
 func pullSecrets(source *corev1alpha1.RepositorySource, namespace string) []sources.Ref {
 	var refs []sources.Ref
 	if source.Image != nil {
@@ -77,6 +78,7 @@ func hostOf(source *corev1alpha1.RepositorySource, image imagepolicy.Decision) s
 	return ""
 }
 
+// hostOfURL returns the host of a URL, or of user@host:path, in lower case.
 func hostOfURL(text string) string {
 	if u, err := url.Parse(text); err == nil && u.Host != "" {
 		return strings.ToLower(u.Host)

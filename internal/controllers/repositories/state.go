@@ -86,6 +86,7 @@ type view struct {
 	outcome
 }
 
+// outcome is the result of a reconcile for one repository, which its status reports.
 type outcome struct {
 	step step
 	// published is set if the content of the attempt was published by this reconcile.
@@ -98,6 +99,7 @@ type outcome struct {
 	withheld bool
 }
 
+// step is the one thing that a reconcile does for a repository.
 type step int
 
 const (
@@ -133,6 +135,7 @@ type catalogue struct {
 	repaired  time.Time
 }
 
+// published is the digest of a written part, to notice changes by other clients.
 type published struct{ packageName, digest string }
 
 // state is the memory of one repository.

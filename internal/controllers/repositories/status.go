@@ -22,6 +22,8 @@ const (
 	repositoryStatusNumber = 10  // of problems and conflicts in it
 )
 
+// statusOf returns the status of a view. Parts that this process does not know yet stay as they
+// are.
 func statusOf(v view) *corev1alpha1.PackageRepositoryStatus {
 	status, spec, generation := v.repository.RepositoryStatus().DeepCopy(), v.repository.RepositorySpec(), v.repository.GetGeneration()
 	conds := &status.Conditions
@@ -52,6 +54,7 @@ func statusOf(v view) *corev1alpha1.PackageRepositoryStatus {
 
 func (v view) fetching() bool { return v.step == stepFetch || v.step == stepWait }
 
+// reportPaused sets the condition Paused.
 func reportPaused(conds *[]metav1.Condition, generation int64, paused, withheld bool) {
 	if !paused {
 		conditions.Remove(conds, corev1alpha1.ConditionPaused)
@@ -64,6 +67,7 @@ func reportPaused(conds *[]metav1.Condition, generation int64, paused, withheld 
 	conditions.Set(conds, generation, corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, message)
 }
 
+// reportConflicts sets the condition Conflicting; nil means that the conflicts are not known.
 func reportConflicts(conds *[]metav1.Condition, generation int64, conflicts []string) {
 	switch c := meta.FindStatusCondition(*conds, corev1alpha1.ConditionConflicting); {
 	case conflicts == nil && c != nil:
@@ -76,6 +80,7 @@ func reportConflicts(conds *[]metav1.Condition, generation int64, conflicts []st
 	}
 }
 
+// reportContent reports published content.
 func reportContent(status *corev1alpha1.PackageRepositoryStatus, r *result) {
 	status.Artifact = &corev1alpha1.RepositoryArtifact{
 		Digest: r.digest, Revision: conditions.Cut(conditions.Message(r.revision), repositoryStatusBytes), Validator: r.validator,
@@ -180,6 +185,7 @@ func withOffered(v view, message string, status *corev1alpha1.PackageRepositoryS
 	return fmt.Sprintf("%s\nThe content of %s, fetched before, stays offered%s", message, revision(status), rest)
 }
 
+// revision names the fetched content in messages.
 func revision(status *corev1alpha1.PackageRepositoryStatus) string {
 	if status.Artifact == nil {
 		return "an unknown revision"
@@ -190,6 +196,7 @@ func revision(status *corev1alpha1.PackageRepositoryStatus) string {
 	return conditions.Cut("revision "+status.Artifact.Revision, 200)
 }
 
+// plural returns a number with its noun.
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

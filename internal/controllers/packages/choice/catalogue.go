@@ -91,6 +91,7 @@ func (c *Catalogue) Candidates(ctx context.Context, pkg corev1alpha1.GenericPack
 	return choose(pkg, provider, offered, nil, offers.RequestOf(pkg, provider.Name, on), c.wasAvailable(ctx, pkg)).Candidates, nil
 }
 
+// wasAvailable defers the question, which takes a read, until a decision needs it.
 func (c *Catalogue) wasAvailable(ctx context.Context, pkg corev1alpha1.GenericPackage) func() bool {
 	return func() bool { return c.WasAvailable(ctx, snapshot.InstanceOf(pkg)) }
 }
@@ -153,6 +154,7 @@ func (o *offerings) key(request versions.Request, provider offers.Provider, inst
 	return keyFrom(request, provider, installed.Image, installed.Digest, installed.Version, o.read, o.hidden, o.pending)
 }
 
+// keyFrom returns a short key of all values.
 func keyFrom(all ...any) (string, error) {
 	encoded, err := json.Marshal(all)
 	sum := sha256.Sum256(encoded)
@@ -297,6 +299,8 @@ type repositories struct {
 	pending []string
 }
 
+// readRepositories returns the repositories that a namespace sees, and the ones that were never
+// fetched.
 func (c *Catalogue) readRepositories(ctx context.Context, namespace string) (*repositories, error) {
 	own, err := c.namespaceLabels(ctx, namespace)
 	if err != nil {
@@ -340,6 +344,8 @@ func hidden(specs []corev1alpha1.AvailablePackageSpec, visible map[string]bool) 
 	return found
 }
 
+// listAvailable returns the offers in a scope, and adds their versions to read, which identifies
+// the input of a decision. The list is not a copy and must not be modified.
 func (c *Catalogue) listAvailable(
 	ctx context.Context, scope corev1alpha1.Scope, namespace string, of client.MatchingFields, read *[]string,
 ) ([]corev1alpha1.AvailablePackageSpec, error) {
@@ -376,6 +382,7 @@ func (c *Catalogue) namespaceLabels(ctx context.Context, name string) (labels.Se
 	return ns.Labels, nil
 }
 
+// namespaceMetadata returns an empty Namespace to read metadata into.
 func namespaceMetadata() *metav1.PartialObjectMetadata {
 	ns := &metav1.PartialObjectMetadata{}
 	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))

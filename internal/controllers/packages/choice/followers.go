@@ -92,6 +92,7 @@ func changedNamespace(before, after client.Object) string {
 
 func changedName(before, after client.Object) string { return existing(before, after).GetName() }
 
+// existing returns the object after an event, or the deleted one.
 func existing(before, after client.Object) client.Object {
 	if after == nil {
 		return before
@@ -99,6 +100,7 @@ func existing(before, after client.Object) client.Object {
 	return after
 }
 
+// specOf returns the offers in an object; empty for another kind.
 func specOf(obj client.Object) *corev1alpha1.AvailablePackageSpec {
 	if available, ok := obj.(corev1alpha1.GenericAvailablePackage); ok {
 		return available.AvailableSpec()
@@ -199,6 +201,7 @@ func (f *Followers) repositoryChanged(ctx context.Context, before, after client.
 	return nil
 }
 
+// isPending reports whether the offers of a repository are not known yet.
 func isPending(obj client.Object) bool {
 	repository, ok := obj.(corev1alpha1.GenericPackageRepository)
 	return ok && offers.Pending(repository)

@@ -35,6 +35,7 @@ func Indexes() (all []Index) {
 	return all
 }
 
+// followed is the index of packages by the names and APIs that their packageRef can lead to.
 func followed(obj client.Object) []string {
 	pkg, ok := obj.(corev1alpha1.GenericPackage)
 	if !ok || pkg.PackageSpec().PackageRef == nil {
@@ -50,6 +51,7 @@ func followed(obj client.Object) []string {
 	return values
 }
 
+// offeredName is the index of offers by package.
 func offeredName(obj client.Object) []string {
 	if available, ok := obj.(corev1alpha1.GenericAvailablePackage); ok {
 		return []string{available.AvailableSpec().PackageName}
@@ -57,6 +59,7 @@ func offeredName(obj client.Object) []string {
 	return nil
 }
 
+// provided is the index of offers by the APIs that they provide.
 func provided(obj client.Object) []string {
 	if available, ok := obj.(corev1alpha1.GenericAvailablePackage); ok {
 		return slices.Collect(maps.Keys(providersIn(available.AvailableSpec())))

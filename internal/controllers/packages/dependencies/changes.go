@@ -50,6 +50,7 @@ type names map[string]bool
 
 func (n names) has(name string) bool { return name != "" && n[name] }
 
+// add adds APIs in the form in which plans wait for them.
 func (n names) add(all []corev1alpha1.ProvidedAPI) {
 	for _, api := range all {
 		n[resolver.KeyOf(api.APIVersion, api.Kind)] = true
@@ -122,6 +123,8 @@ func (l *Ledger) reached(ctx context.Context, was, is *resolver.Installed) func(
 	return func(other string) bool { return own(other) || heeded && other == "" }
 }
 
+// factsOf returns the facts about a package that resolutions read; nil for a package that does not
+// exist.
 func factsOf(pkg corev1alpha1.GenericPackage) *resolver.Installed {
 	if pkg == nil {
 		return nil

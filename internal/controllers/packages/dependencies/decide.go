@@ -108,6 +108,7 @@ func (in Input) solve(r *resolver.Resolver) (resolver.Plan, error) {
 	return resolver.Plan{Steps: steps, Results: []resolver.Result{own}, Awaited: plan.Awaited}, nil
 }
 
+// resultOf returns the result of one root, which every plan has.
 func resultOf(plan resolver.Plan, of resolver.Instance) resolver.Result {
 	at := slices.IndexFunc(plan.Results, func(r resolver.Result) bool { return r.Instance == of })
 	return plan.Results[at]

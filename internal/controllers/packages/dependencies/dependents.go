@@ -49,6 +49,7 @@ func heededBy(all []resolver.Installed) Graph {
 	return graphOf(all, func(dependent, of resolver.Instance) bool { return at[of] == nil || at[of].Heeds(dependent) })
 }
 
+// graphOf returns the dependents of each instance, as far as they count.
 func graphOf(all []resolver.Installed, counts func(dependent, of resolver.Instance) bool) Graph {
 	g := Graph{}
 	for _, in := range all {

@@ -153,6 +153,7 @@ func (l *Ledger) survey(ctx context.Context, namespace string, use func(Known) e
 	})
 }
 
+// locked runs f while no other decision is made.
 func (l *Ledger) locked(f func() error) error {
 	l.deciding.Lock()
 	defer l.deciding.Unlock()
@@ -193,6 +194,7 @@ func (l *Ledger) read(ctx context.Context, namespace string) (Known, error) {
 	return NewKnown(packages), nil
 }
 
+// heedsAll reports whether Packages of namespaces count as dependents of a ClusterPackage.
 func heedsAll(pkg corev1alpha1.GenericPackage) bool {
 	policy := pkg.PackageSpec().UpgradePolicy
 	return pkg.GetNamespace() == "" && policy != nil && policy.Dependents == corev1alpha1.DependentsAll

@@ -72,6 +72,8 @@ func scopeOf(pkg metav1.Object) string {
 	return resolver.Instance{Namespace: pkg.GetNamespace()}.String()
 }
 
+// write puts the marks into labels and annotations. Only a bounded number is shown; the others are
+// counted.
 func (m Marks) write(pkg corev1alpha1.GenericPackage, recorded []resolver.Instance, more Marks) {
 	labels := cloned(pkg.GetLabels())
 	maps.DeleteFunc(labels, func(label, _ string) bool { return IsRequiredBy(label) })
@@ -111,6 +113,7 @@ func (m Marks) write(pkg corev1alpha1.GenericPackage, recorded []resolver.Instan
 	pkg.SetAnnotations(annotations)
 }
 
+// cloned returns a copy that can be written to, even of nil.
 func cloned(m map[string]string) map[string]string {
 	if m == nil {
 		return map[string]string{}

@@ -165,6 +165,7 @@ func (d *Plan) Stalled() bool {
 	return slices.ContainsFunc(d.Result.Outcomes, func(o resolver.Outcome) bool { return o.Failed && !o.Dependency.Optional })
 }
 
+// refersTo reports whether any entry is satisfied by a package.
 func refersTo(entries []corev1alpha1.DependencyStatus, ref *corev1alpha1.DependencyReference) bool {
 	return slices.ContainsFunc(entries, func(d corev1alpha1.DependencyStatus) bool {
 		return d.PackageRef != nil && ref != nil && *d.PackageRef == *ref

@@ -14,6 +14,8 @@ type templateVersion struct {
 	recorded   string
 }
 
+// templateVersionOf returns the key of a computed digest. The generation changes with each change
+// of the spec.
 func templateVersionOf(dep corev1alpha1.GenericObjectDeployment) templateVersion {
 	return templateVersion{dep.GetUID(), dep.GetGeneration(), dep.GetAnnotations()[corev1alpha1.TemplateDigestAnnotation]}
 }

@@ -51,6 +51,7 @@ func (s Slices) Create(ctx context.Context, dep corev1alpha1.GenericObjectDeploy
 	return group.Wait()
 }
 
+// create creates a slice. Names depend on the content, so an existing slice can be used again.
 func (s Slices) create(ctx context.Context, dep corev1alpha1.GenericObjectDeployment, made objectslices.Slice) error {
 	slice, err := s.newSlice(dep, made)
 	if err != nil {
@@ -74,6 +75,7 @@ func withoutSecrets(slice client.Object, err error) error {
 	return err
 }
 
+// newSlice returns the ObjectSlice, or the Secret for objects with sensitive values.
 func (s Slices) newSlice(dep corev1alpha1.GenericObjectDeployment, made objectslices.Slice) (client.Object, error) {
 	owner := ControllerReference("ObjectDeployment", dep)
 	labels := map[string]string{corev1alpha1.SliceOwnerLabel: dep.GetName()}
@@ -157,6 +159,7 @@ func (s Slices) live(ctx context.Context, want client.Object) (live client.Objec
 	return found, err == nil, nil
 }
 
+// objectsDigest returns the digest of a slice's objects, in the same form as a template's.
 func objectsDigest(slice corev1alpha1.GenericObjectSlice) (string, error) {
 	return templateDigest(&corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{Objects: *slice.SliceObjects()}}})
 }

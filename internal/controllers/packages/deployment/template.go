@@ -110,6 +110,7 @@ func Annotate(obj client.Object, values map[string]string) {
 	obj.SetAnnotations(annotations)
 }
 
+// cloned returns a copy that can be written to, even of nil.
 func cloned(m map[string]string) map[string]string {
 	if m == nil {
 		return map[string]string{}
@@ -190,6 +191,8 @@ func SlicedAnnotations(phases []corev1alpha1.ObjectSetTemplatePhase) map[string]
 	return annotations
 }
 
+// configOf returns the configuration in canonical form, so that another order of keys is not a
+// change.
 func configOf(pkg corev1alpha1.GenericPackage) (string, error) {
 	config := pkg.PackageSpec().Config
 	if config == nil || len(config.Raw) == 0 {
@@ -202,6 +205,7 @@ func configOf(pkg corev1alpha1.GenericPackage) (string, error) {
 	return string(raw), nil
 }
 
+// changeCause returns the text for kubernetes.io/change-cause, in Package Operator's words.
 func changeCause(loaded *load.Content, first, image, config bool) string {
 	switch {
 	case first:
@@ -256,6 +260,7 @@ func normalize(entry map[string]any) bool {
 	return true
 }
 
+// knownMetadata drops unknown fields of metadata, as the API server does when it stores the object.
 func knownMetadata(meta any) (map[string]any, error) {
 	if named, plain := meta.(map[string]any); plain && onlyNamed(named) {
 		return named, nil

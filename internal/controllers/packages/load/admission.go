@@ -47,6 +47,7 @@ type admission struct {
 	end []func()
 }
 
+// errLoadEnded is the cause for work that outlives its load.
 var errLoadEnded = errors.New("the load has ended")
 
 // enter enters the place, once. It acquires memory first, because a load that has a place must not
@@ -108,6 +109,7 @@ func (a *admission) leave() {
 	a.end = nil
 }
 
+// runAll calls functions in reverse order, like deferred ones.
 func runAll(all []func()) {
 	for _, f := range slices.Backward(all) {
 		f()

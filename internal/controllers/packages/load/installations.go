@@ -91,6 +91,8 @@ func (l *Loads) releaseClaim(p *Package, own types.NamespacedName) {
 	l.retryOthers(own)
 }
 
+// retryOthers enqueues the packages whose load was refused because of an installation that has
+// changed.
 func (l *Loads) retryOthers(key types.NamespacedName) {
 	var waiting []types.NamespacedName
 	l.attempts.Lock()

@@ -59,6 +59,8 @@ func forKindOf(pkg corev1alpha1.GenericPackage, err error) error {
 	return named
 }
 
+// pullAndRender pulls the image, reads the values of Secrets and ConfigMaps, and loads the package.
+// Memory is reserved before content is unpacked, and released at the end.
 func (p *Pipeline) pullAndRender(ctx context.Context, in Request) (*Content, error) {
 	place := &admission{pipeline: p, in: in, load: ctx}
 	defer place.leave()
@@ -162,6 +164,7 @@ func relocated(ctx context.Context, puller *registry.Puller, pulled, written str
 	return &own, nil
 }
 
+// optionsFor returns the options of the loader for an installation.
 func (p *Pipeline) optionsFor(in Request, values *sources.Values) loader.Options {
 	o := sources.Options(in.Pkg, values)
 	o.Environment, o.ManagerVersion = &in.Environment, in.Manager
@@ -182,6 +185,8 @@ func (p *Pipeline) optionsFor(in Request, values *sources.Values) loader.Options
 	return o
 }
 
+// contentOf returns the parts of a loaded package that the controller keeps. The rest, such as
+// files and the configuration, is garbage after the load.
 func (p *Pipeline) contentOf(in Request, image *registry.Image, pkg *loader.Package) *Content {
 	loaded := &Content{
 		Resolved: corev1alpha1.ResolvedPackage{
