@@ -5,6 +5,7 @@ package require
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,11 +26,11 @@ func NoError(t T, errs ...error) {
 	}
 }
 
-// Equal fails the test, without ending it, with the differences of two values and the reason why
-// they have to be equal.
+// Equal fails the test, without ending it, with the differences of two values, including their
+// unexported fields, and the reason why they have to be equal.
 func Equal(t T, want, got any, reason ...any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(reason...), diff)
 	}
 }

@@ -1,19 +1,30 @@
 package objectdeployments
 
 import (
+	"context"
+	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/activation"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/leadership"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/revisions"
 	"lockstep.run/lockstep/test/require"
@@ -63,8 +74,7 @@ func TestActivationOfHistory(t *testing.T) {
 			dep.Spec.RevisionActivationPolicy = corev1alpha1.RevisionActivationManual
 			tc.change(old, dep)
 			current.Spec.ObjectSetTemplateSpec = *dep.Spec.Template.Spec.DeepCopy() // the one that is wanted
-			server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithStatusSubresource(old).WithObjects(old, current).
-				WithIndex(old, ownerIndex, func(client.Object) []string { return []string{"ObjectDeployment shop/shop"} }).Build()
+			server := newServer().WithStatusSubresource(old).WithObjects(old, current).Build()
 			s.Client, s.Reader = server, server
 			require.NoError(t, s.listSets(t.Context()))
 			for again := true; again; {
@@ -113,8 +123,7 @@ func TestRenewedRevisionStays(t *testing.T) {
 		good.Status.Phases = []corev1alpha1.PhaseStatus{{Name: "one", State: corev1alpha1.PhaseStateReady, Total: 1, Ready: 1}}
 		good.Spec.Revision = 4 // a rollback, an activation, or a user by hand
 		newest.Spec.Revision, newest.Status.Revision = 5, 5
-		server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithStatusSubresource(good).WithObjects(good, failing, newest).
-			WithIndex(good, ownerIndex, func(client.Object) []string { return []string{"ObjectDeployment shop/shop"} }).Build()
+		server := newServer().WithStatusSubresource(good).WithObjects(good, failing, newest).Build()
 		s.Client, s.Reader = server, server
 		require.NoError(t, s.listSets(t.Context()))
 		s.setOfUID(newest.UID).ObjectSetSpec().ObjectSetTemplateSpec = *dep.Spec.Template.Spec.DeepCopy()
@@ -184,7 +193,7 @@ func TestActivatedTwice(t *testing.T) {
 func TestAdoptCommand(t *testing.T) {
 	t.Parallel()
 	generated := map[string]string{corev1alpha1.GeneratedLabel: "true"}
-	c := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(
+	c := newServer().WithObjects(
 		&corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Labels: generated}},
 		&corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}},
 		&corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: "db", Labels: generated}},
@@ -198,8 +207,218 @@ func TestAdoptCommand(t *testing.T) {
 		{Kind: "ObjectDeployment", Namespace: "shop", Name: "own"}: "",
 		{Kind: "ObjectSet", Namespace: "shop", Name: "db"}:         "",
 	} {
-		if got := s.rollout.Adopt(t.Context(), owner); got != want {
-			t.Errorf("%s: %q, want %q", owner, got, want)
+		require.Equal(t, want, s.rollout.Adopt(t.Context(), owner), owner)
+	}
+}
+
+// TestActivatedHistoryClaimsAgain: an activation from history does not reuse the claim that the set
+// was created with.
+func TestActivatedHistoryClaimsAgain(t *testing.T) {
+	t.Parallel()
+	for _, archived := range []bool{false, true} {
+		server := newServer().Build()
+		s := reconciliationOf(server, server)
+		made, err := s.newSet(1)
+		require.NoError(t, err)
+		set := made.(*corev1alpha1.ObjectSet)
+		set.Annotations[corev1alpha1.ClaimedAnnotation] = "true"
+		if archived {
+			set.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
+			meta.SetStatusCondition(&set.Status.Conditions, metav1.Condition{Type: corev1alpha1.ConditionArchived, Status: "True", Reason: "Archived"})
 		}
+		require.NoError(t, server.Create(t.Context(), set))
+		s.sets = []corev1alpha1.GenericObjectSet{set}
+		if _, err := s.activate(t.Context(), set, 0); err != nil {
+			t.Fatal(err)
+		}
+		got := &corev1alpha1.ObjectSet{}
+		require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(set), got))
+		if claimed := got.Annotations[corev1alpha1.ClaimedAnnotation] != ""; claimed == archived || got.Spec.Revision != 2 {
+			t.Errorf("archived: %t: the set has Claimed: %t, and the number %d", archived, claimed, got.Spec.Revision)
+		}
+	}
+}
+
+// TestLastNumber: if no later revision can have a higher number, an error reports it.
+func TestLastNumber(t *testing.T) {
+	t.Parallel()
+	s := reconciliationOf(nil, nil)
+	set, err := s.newSet(math.MaxInt64)
+	require.NoError(t, err)
+	s.sets = []corev1alpha1.GenericObjectSet{set}
+	if _, err := s.revisionState(); err == nil || !strings.Contains(err.Error(), "spec.revision of ObjectSet "+set.GetName()) {
+		t.Errorf("revisionState: %v", err)
+	}
+	set.SetDeletionTimestamp(&metav1.Time{})
+	if _, err := s.revisionState(); err != nil {
+		t.Errorf("it is being deleted: %v", err)
+	}
+}
+
+// TestLongRetryValue: a value that does not fit into a status does not end a rejection, and does
+// not prevent one from being recorded.
+func TestLongRetryValue(t *testing.T) {
+	t.Parallel()
+	s := reconciliationOf(nil, nil)
+	s.deployment.SetAnnotations(map[string]string{corev1alpha1.RetryAnnotation: strings.Repeat("x", limits.RetryValue+1)})
+	s.deployment.ObjectDeploymentStatus().Rejected = []corev1alpha1.RejectedContent{{TemplateHash: "h"}}
+	if !s.rejected(activation.Content{Hash: "h"}) {
+		t.Error("a value that is too long ended a rejection")
+	}
+}
+
+// Without a Package, kubectl package retry has no target.
+func TestRetryCommand(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]string{
+		"Package": "again by kubectl package retry package/shop --namespace shop, or",
+		"Other":   "again by kubectl annotate --overwrite objectdeployment/shop --namespace shop package-operator.run/retry=$(date +%s), or",
+	} {
+		s := reconciliationOf(nil, nil)
+		s.current = &corev1alpha1.ObjectSet{}
+		s.current.SetAnnotations(map[string]string{corev1alpha1.RolledBackFromAnnotation: "3"})
+		s.deployment.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: corev1alpha1.GroupVersion.String(), Kind: kind, Name: "shop", UID: "p", Controller: ptr.To(true)}})
+		if _, text := s.rollbackMessage(); !strings.Contains(text, want) {
+			t.Errorf("%s: %s", kind, text)
+		}
+	}
+}
+
+// TestRollbackMessage: a rejection by a user is not reported as a missed deadline, and the other
+// way round.
+func TestRollbackMessage(t *testing.T) {
+	t.Parallel()
+	s := reconciliationOf(nil, nil)
+	s.current = &corev1alpha1.ObjectSet{}
+	s.current.ObjectSetSpec().Revision = 4
+	failed := &corev1alpha1.ObjectSet{}
+	failed.Spec.Revision, failed.Annotations = 3, map[string]string{corev1alpha1.HashAnnotation: "failed"}
+	s.sets = []corev1alpha1.GenericObjectSet{failed, s.current}
+	s.current.SetAnnotations(map[string]string{corev1alpha1.RolledBackFromAnnotation: "3"})
+	for _, reason := range []string{corev1alpha1.ReasonUser, corev1alpha1.ReasonProgressDeadlineExceeded} {
+		other := corev1alpha1.ReasonUser
+		if reason == other {
+			other = corev1alpha1.ReasonProgressDeadlineExceeded
+		}
+		s.deployment.ObjectDeploymentStatus().Rejected = []corev1alpha1.RejectedContent{{TemplateHash: "failed", Reason: reason}, {TemplateHash: "later", Reason: other}}
+		why, text := s.rollbackMessage()
+		if missed := strings.Contains(text, "missed its deadline"); why != reason || missed != (reason == corev1alpha1.ReasonProgressDeadlineExceeded) {
+			t.Errorf("rejected by %s: %s: %s", reason, why, text)
+		}
+	}
+	s.deployment.ObjectDeploymentStatus().Rejected = []corev1alpha1.RejectedContent{{
+		TemplateHash: "failed", Reason: corev1alpha1.ReasonProgressDeadlineExceeded, Message: "Revision 3 missed its deadline: Deployment web: surplus replicas are still there",
+	}}
+	const want = "Revision 3 missed its deadline: Deployment web: surplus replicas are still there. Revision 4 is in charge in its place. Ask for other content, "
+	if _, text := s.rollbackMessage(); !strings.HasPrefix(text, want) {
+		t.Error(text)
+	}
+}
+
+// TestStatefulObjectsOfRollbacks: only a rollback leaves stateful objects. The deletion of the
+// deployment does not, and neither does an upgrade away from rejected content. A rollback leaves
+// them even if the rejection changes, and also after a restart.
+func TestStatefulObjectsOfRollbacks(t *testing.T) {
+	t.Parallel()
+	rejected := func(s *reconciliation) {
+		s.deployment.ObjectDeploymentStatus().Rejected = []corev1alpha1.RejectedContent{{TemplateHash: activation.HashOf(s.sets[1])}}
+	}
+	rolledBack := func(s *reconciliation) {
+		s.sets[0].SetAnnotations(map[string]string{corev1alpha1.RolledBackFromAnnotation: "2"})
+	}
+	deleted := func(s *reconciliation) { s.deployment.SetDeletionTimestamp(&metav1.Time{Time: s.Now()}) }
+	for name, tc := range map[string]struct {
+		given []func(*reconciliation)
+		left  bool
+	}{
+		"rejected, and no earlier success":     {given: []func(*reconciliation){rejected}},
+		"rejected, and the deployment deleted": {given: []func(*reconciliation){rejected, deleted}},
+		"rolled back":                          {given: []func(*reconciliation){rejected, rolledBack}, left: true},
+		"rolled back, and the rejection ended": {given: []func(*reconciliation){rolledBack}, left: true},
+		"rolled back, and then deleted":        {given: []func(*reconciliation){rejected, rolledBack, deleted}},
+		"activated again after it was rolled back": {given: []func(*reconciliation){rolledBack, func(s *reconciliation) {
+			s.sets[1].ObjectSetSpec().Revision, s.sets[1].ObjectSetStatus().Revision = 4, 4
+		}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := reconciliationOf(nil, nil)
+			s.Target.Cluster = unstarted(t, "http://unused", func(schema.GroupKind) {})
+			for i := range int64(2) {
+				set, err := s.newSet(i + 1)
+				require.NoError(t, err)
+				set.SetUID(types.UID(fmt.Sprint("set-", i+1)))
+				set.ObjectSetSpec().Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Objects: []corev1alpha1.ObjectSetObject{
+					{Object: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"data"}}`)}},
+					{Object: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"data"}}`)}},
+				}}}
+				s.sets = append(s.sets, set)
+			}
+			for i := range tc.given { // the loaded revisions remain
+				require.NoError(t, s.loadSets(t.Context()))
+				tc.given[i](s)
+			}
+			require.NoError(t, s.loadSets(t.Context()))
+			objs := s.revisionOf(s.sets[1]).Phases[0].Objects
+			if objs[0].Left != tc.left || objs[1].Left || s.revisionOf(s.sets[0]).Phases[0].Objects[0].Left {
+				t.Errorf("the claim is left: %t", objs[0].Left)
+			}
+		})
+	}
+}
+
+// TestLate: a revision gives way only after it could progress for its whole deadline: not right
+// after a restart, a pause or an outage of its target, and not while it is available.
+func TestLate(t *testing.T) {
+	t.Parallel()
+	begin := time.Now()
+	now := begin
+	dep, set := &corev1alpha1.ObjectDeployment{}, &corev1alpha1.ObjectSet{}
+	dep.Spec.OnDeadline, dep.Spec.ProgressDeadlineSeconds = corev1alpha1.DeadlineRollback, ptr.To[int32](60)
+	set.Spec.Revision, set.Spec.LifecycleState = 2, corev1alpha1.ObjectSetLifecycleStateActive
+	set.CreationTimestamp = metav1.NewTime(begin.Add(-time.Hour))
+	s := &reconciliation{Reconciler: &Reconciler{Home: Home{Now: func() time.Time { return now }}}, deployment: dep, current: set}
+	restart := func() {
+		s.state = &state{rollout: engine.New(objects.Owner{Names: apinames.Default, UID: ""})}
+	}
+	is := func(conds *[]metav1.Condition, typ, reason string, status metav1.ConditionStatus) {
+		meta.SetStatusCondition(conds, metav1.Condition{Type: typ, Status: status, Reason: reason})
+	}
+	for _, step := range []struct {
+		what   string
+		passes time.Duration
+		change func()
+		want   bool
+	}{
+		{"an hour after its creation the manager starts", 0, restart, false},
+		{"it has a part of its deadline", 59 * time.Second, nil, false},
+		{"it has all of it", time.Second, nil, true},
+		{"the deployment is paused", 0, func() { dep.Spec.Paused = true }, false},
+		{"and continues after an hour", time.Hour, func() { dep.Spec.Paused = false }, false},
+		{"all of the deadline has passed again", time.Minute, nil, true},
+		{"a user pauses the set", 0, func() { set.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStatePaused }, false},
+		{"and resumes it after an hour", time.Hour, func() { set.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateActive }, false},
+		{"all of the deadline has passed once more", time.Minute, nil, true},
+		{"it is available, and waits for its success delay", 0, func() { is(&set.Status.Conditions, corev1alpha1.ConditionAvailable, "A", "True") }, false},
+		{"it is not available any more", 0, func() { is(&set.Status.Conditions, corev1alpha1.ConditionAvailable, "A", "False") }, true},
+		{"the manager starts again without having reported a status", 0, restart, false},
+		{"one that it reported before gives way at once", 0, func() {
+			dep.Status.Revision = 2
+			is(&dep.Status.Conditions, corev1alpha1.ConditionProgressing, corev1alpha1.ReasonProgressDeadlineExceeded, "False")
+			restart()
+		}, true},
+		{"what it reported is of another revision", 0, func() { dep.Status.Revision = 1 }, false},
+		{"all of its deadline has passed for the fourth time", time.Minute, nil, true},
+		{"it must not write when another revision replaces it", 0, func() {
+			_ = s.attend([]func(context.Context) error{func(context.Context) error { return leadership.ErrNotLeading }})(t.Context())
+		}, false},
+		{"which has ended", 59 * time.Second, nil, false},
+		{"all of its deadline has passed since", time.Second, nil, true},
+	} {
+		now = now.Add(step.passes)
+		if step.change != nil {
+			step.change()
+		}
+		require.Equal(t, step.want, s.late(), fmt.Sprintf("%s: late", step.what))
 	}
 }

@@ -4,20 +4,25 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
@@ -66,7 +71,7 @@ func TestRefusedLookClaimsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := fake.NewClientBuilder().WithScheme(newScheme(t)).Build()
+			server := newServer().Build()
 			s := reconciliationOf(server, server)
 			s.Target.Cluster = looks{liveOf(t, answers), func() (*metav1.PartialObjectMetadata, error) {
 				if tc.meanwhile {
@@ -124,9 +129,7 @@ func TestClaimsOfTargets(t *testing.T) {
 	}
 
 	r.forget(shop.rollout.Owner.OwnerKey)
-	if len(r.claims) != 4 {
-		t.Errorf("%d tables are left, want those of here and of three namespaces", len(r.claims))
-	}
+	require.Equal(t, 4, len(r.claims), "tables are left")
 	if err := claim(beside); err != nil {
 		t.Errorf("the holder does not exist: %v", err)
 	}
@@ -144,7 +147,7 @@ func TestClaimsOfTargets(t *testing.T) {
 // nothing more, and names the winner. It is claimed again when the winner releases the object.
 func TestOverruled(t *testing.T) {
 	t.Parallel()
-	server := fake.NewClientBuilder().WithScheme(newScheme(t)).Build()
+	server := newServer().Build()
 	s := reconciliationOf(server, server)
 	s.Target.Cluster = looks{liveOf(t, servesThings), func() (*metav1.PartialObjectMetadata, error) {
 		return nil, apierrors.NewNotFound(schema.GroupResource{}, "c")
@@ -216,5 +219,188 @@ func TestClaimRecordedWithoutAnAnswer(t *testing.T) {
 		if rev := s.revisionOf(set); !rev.Claimed() || rev.Blocked() != "" {
 			t.Errorf("%s: claimed %t, blocked by %q", name, rev.Claimed(), rev.Blocked())
 		}
+	}
+}
+
+// TestScopeIsThatOfTheMapping: a mapping has both the served version and the scope of a kind. An
+// API server with another scope in another version shows where the scope comes from.
+func TestScopeIsThatOfTheMapping(t *testing.T) {
+	t.Parallel()
+	r := &Target{Engine: &engine.Engine{Cluster: liveOf(t, servesThings)}}
+	for version, want := range map[string]struct{ namespaced, known bool }{
+		"v1": {false, true}, "v1beta1": {true, true}, "": {false, true}, "v2": {false, false},
+	} {
+		namespaced, known := r.namespaced(thing, version)
+		if namespaced != want.namespaced || known != want.known {
+			t.Errorf("version %q: namespaced: %t, known: %t, want %+v", version, namespaced, known, want)
+		}
+	}
+}
+
+// TestReloadedRevisionIsClaimed: if a revision turns out to have an object that it lacked when the
+// claims were restored, the object is claimed before it is written. If another owner has it by
+// then, the revision writes nothing more (invariant 10).
+func TestReloadedRevisionIsClaimed(t *testing.T) {
+	t.Parallel()
+	inSlice := objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "c"}
+	ofCluster := objects.Key{Group: thing.Group, Kind: thing.Kind, Name: "t"}
+	for name, tc := range map[string]struct {
+		reason string
+		// takes are the objects that another owner takes meanwhile, as a successor or not; lost
+		// means that it had them from the start.
+		takes           []objects.Key
+		successor, lost bool
+		claimed         bool
+	}{
+		"free":                 {reason: "no other owner has it", claimed: true},
+		"a slice comes back":   {reason: "another has an object of it", takes: []objects.Key{inSlice}},
+		"a scope is learned":   {reason: "another has the object of that name", takes: []objects.Key{ofCluster}},
+		"denied at the start":  {reason: "another was first", takes: []objects.Key{inSlice}, lost: true},
+		"handed over":          {reason: "its successor has it", takes: []objects.Key{inSlice, ofCluster}, successor: true, claimed: true},
+		"denied, and free now": {reason: "no other owner has it any more", lost: true, claimed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := &corev1alpha1.ClusterObjectSet{ObjectMeta: metav1.ObjectMeta{Name: "shop-1", UID: "set"}}
+			set.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{
+				Name: "one", Slices: []string{"a"}, Objects: stored(`{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"namespace": "shop", "name": "t"}}`),
+			}}
+			set.Status.Phases = []corev1alpha1.PhaseStatus{{State: corev1alpha1.PhaseStateReady}}
+			conditions.Set(&set.Status.Conditions, 0, corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, "")
+			server := newServer().Build()
+			now := noon
+			var woken []objects.Owner
+			s := reconciliationOf(server, server)
+			s.scope, s.sets, s.current = corev1alpha1.ScopeCluster, []corev1alpha1.GenericObjectSet{set}, set
+			s.Now, s.rollout.Claims = func() time.Time { return now }, claims.NewTable(func(h objects.Owner) { woken = append(woken, h) })
+			s.Target.Cluster = unstarted(t, "http://unused", func(schema.GroupKind) {})
+			other := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "other"}, UID: "other"}
+			load := func() *engine.Revision {
+				t.Helper()
+				require.NoError(t, s.loadSets(t.Context()))
+				return s.revisionOf(set)
+			}
+			take := func(keys ...objects.Key) {
+				t.Helper()
+				require.NoError(t, s.rollout.Claims.Claim(other, keys))
+			}
+
+			atStart := load()
+			if !atStart.Incomplete() || !atStart.Claimed() {
+				t.Fatalf("the revision is to be incomplete and claimed: %+v", atStart.Revision)
+			}
+			if tc.lost {
+				take(atStart.Keys()...)
+			}
+			s.restoreClaim(atStart, set)
+			if atStart.ClaimLost() != tc.lost {
+				t.Fatalf("the claim is lost at the start: %t, want %t", atStart.ClaimLost(), tc.lost)
+			}
+			s.restored = true
+			s.rollout.Claims.Release(other)
+			take(tc.takes...)
+			if tc.successor {
+				s.rollout.Controllers.Successors = sets.New[types.UID]("other")
+			}
+			slice := &corev1alpha1.ClusterObjectSlice{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+			slice.Objects = stored(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "c"}}`)
+			require.NoError(t, server.Create(t.Context(), slice))
+			now, s.Target.Cluster = now.Add(missingRetry), liveOf(t, servesThings)
+
+			rev := load()
+			if rev.Incomplete() || !slices.Equal(rev.Keys(), []objects.Key{ofCluster, inSlice}) {
+				t.Fatalf("the revision has %v", rev.Keys())
+			}
+			if rev.Claimed() != tc.claimed || rev.ClaimLost() == tc.claimed {
+				t.Errorf("claimed: %t, lost: %t, but %s", rev.Claimed(), rev.ClaimLost(), tc.reason)
+			}
+			if !rev.Phases[0].WrittenBefore() {
+				t.Error("the write of the phase before this process started is forgotten")
+			}
+			for _, key := range rev.Keys() {
+				holder, held := s.rollout.Claims.Holder(key)
+				if theirs := slices.Contains(tc.takes, key); theirs && holder != other || tc.claimed && !theirs && holder != s.rollout.Owner {
+					t.Errorf("%s is held (%t) by %s", key, held, holder)
+				}
+			}
+			if tc.claimed {
+				return
+			}
+			if err := s.Target.Claim(t.Context(), s.rollout, rev); err != nil || !rev.Refused() || !strings.Contains(rev.Blocked(), "belongs to "+other.String()) {
+				t.Errorf("refused: %t, %q, error %v; want the winner named", rev.Refused(), rev.Blocked(), err)
+			}
+			if s.rollout.Claims.Release(other); !slices.Contains(woken, s.rollout.Owner) {
+				t.Error("no owner is notified that the objects are free")
+			}
+		})
+	}
+}
+
+// TestOneOwnerDoesNotBlockOthers: an owner whose loading fails or panics at the start
+// delays the others for restoreGrace only. Its claim is restored once it can be
+// loaded, unless its objects are claimed by then (invariant 10).
+func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
+	t.Parallel()
+	object := objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "c"}
+	for name, tc := range map[string]struct {
+		fail func() error
+		// taken means that another owner claims the object meanwhile.
+		taken bool
+	}{
+		"an error": {fail: func() error { return errors.New("cannot be decrypted") }},
+		"a panic":  {fail: func() error { panic("no") }},
+		"taken":    {fail: func() error { return errors.New("cannot be decrypted") }, taken: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := func(name string) *corev1alpha1.ObjectSet {
+				s := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
+				conditions.Set(&s.Status.Conditions, 0, corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, "")
+				return s
+			}
+			broken, fine := set("broken"), set("fine")
+			broken.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Slices: []string{"slice"}}}
+			fine.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{
+				Name: "one", Objects: stored(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine"}}`),
+			}}
+			slice := &corev1alpha1.ObjectSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "slice"}}
+			slice.Objects = stored(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}`)
+			fails := true
+			server := interceptor.NewClient(newServer().WithObjects(broken, fine, slice).Build(),
+				interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+					if _, isSlice := obj.(*corev1alpha1.ObjectSlice); isSlice && fails {
+						return tc.fail()
+					}
+					return c.Get(ctx, key, obj, opts...)
+				}})
+			answers := maps.Clone(servesThings)
+			answers["/api/v1"] = `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
+				{"name": "configmaps", "kind": "ConfigMap", "namespaced": true}, {"name": "namespaces", "kind": "Namespace", "namespaced": false}]}`
+			now := noon
+			home := Home{Client: server, Reader: server, Now: func() time.Time { return now }}
+			r := New(home, &engine.Engine{Cluster: liveOf(t, answers), Tracker: tracking.New(apinames.Default)}, func(objects.OwnerKey) {})
+			if err := r.RestoreClaims(t.Context()); err == nil {
+				t.Fatal("the claims are restored at once, though an owner could not be read")
+			}
+			now = now.Add(restoreGrace)
+			if err := r.RestoreClaims(t.Context()); err != nil {
+				t.Fatalf("all wait for one owner: %v", err)
+			}
+			if holder, _ := r.ClaimsOf("", "").Holder(objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "mine"}); holder.Name != "fine" {
+				t.Errorf("the claim of the other is not restored: %v", holder)
+			}
+			other := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "other"}, UID: "other"}
+			if tc.taken {
+				require.NoError(t, r.ClaimsOf("", "").Claim(other, []objects.Key{object}))
+			}
+			fails = false
+			s, err := r.gather(t.Context(), objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "broken"})
+			require.NoError(t, err)
+			require.NoError(t, s.loadSets(t.Context()))
+			holder, _ := r.ClaimsOf("", "").Holder(object)
+			if rev := s.rollout.Loaded("broken"); rev.Claimed() == tc.taken || (holder == other) != tc.taken {
+				t.Errorf("claimed: %t, and %v holds the object", rev.Claimed(), holder)
+			}
+		})
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -21,7 +20,6 @@ import (
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
-	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -116,11 +114,7 @@ func TestTargets(t *testing.T) {
 				set.Spec.TargetRef = &corev1alpha1.TargetReference{KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: "other"}}
 				all = append(all, set)
 			}
-			index := func(obj client.Object) []string {
-				return []string{objectsets.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
-			}
-			server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(all...).WithStatusSubresource(dep).
-				WithIndex(&corev1alpha1.ObjectSet{}, ownerIndex, index).Build()
+			server := newServer().WithObjects(all...).WithStatusSubresource(dep).Build()
 			if tc.deleted {
 				require.NoError(t, server.Delete(t.Context(), dep))
 			}
@@ -156,9 +150,7 @@ func TestTargets(t *testing.T) {
 			if tc.moved {
 				want.Name = "other"
 			}
-			if one.ref != want {
-				t.Errorf("connected to %+v", one.ref)
-			}
+			require.Equal(t, want, one.ref, "connected to")
 		})
 	}
 }
@@ -175,10 +167,7 @@ func TestReleaseIsInterrupted(t *testing.T) {
 	set := setOf("shop-1", false)
 	dep.Spec.Template.Spec.TargetRef, set.Spec.TargetRef = ref, ref
 	interrupted := false
-	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(dep, set).WithStatusSubresource(dep).
-		WithIndex(&corev1alpha1.ObjectSet{}, ownerIndex, func(obj client.Object) []string {
-			return []string{objectsets.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
-		}).
+	server := newServer().WithObjects(dep, set).WithStatusSubresource(dep).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if _, is := obj.(*corev1alpha1.ObjectDeployment); is && len(obj.GetFinalizers()) == 0 && !interrupted {
 				interrupted = true

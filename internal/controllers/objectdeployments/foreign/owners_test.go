@@ -20,6 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 // noon is the time at first.
@@ -107,9 +108,7 @@ func TestOwnersAreBounded(t *testing.T) {
 		w.Follow(one, someRefs("ConfigMap", fmt.Sprint("round", i), 500))
 	}
 	w.await(t, 1)
-	if n := len(w.followed[one]); n != limits.ForeignOwners {
-		t.Errorf("%d owners are followed", n)
-	}
+	require.Equal(t, limits.ForeignOwners, len(w.followed[one]), "owners are followed")
 	w.Follow(two, append(someRefs("ConfigMap", "b", 8), someRefs("Node", "n", 8)...))
 	w.Follow(elsewhere, someRefs("ConfigMap", "a", 1))
 	kind := w.await(t, 3)[livestate.Selection{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: "shop"}]
@@ -178,9 +177,7 @@ func TestOwnersThatCannotBeWatched(t *testing.T) {
 			if ref != nil || problem != tc.problem || again != tc.again {
 				t.Errorf("%v, %q after %s; want %q after %s", ref, problem, again, tc.problem, tc.again)
 			}
-			if (len(w.woken) > 0) != tc.woken {
-				t.Errorf("woken: %v", w.woken)
-			}
+			require.Equal(t, tc.woken, (len(w.woken) > 0), fmt.Sprintf("woken: %v", w.woken))
 		})
 	}
 }

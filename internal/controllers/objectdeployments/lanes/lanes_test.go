@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestLanes: owners of a target that hangs hold up each other, and no other owner. An owner runs
@@ -79,9 +80,7 @@ func TestLanes(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		for name, want := range map[string]int{"h1": 2, "h2": 1, "h6": 1, "pauses": 2, "fails": 3, "panics": 2} {
-			if runs[name] != want {
-				t.Errorf("%s ran %d times, want %d", name, runs[name], want)
-			}
+			require.Equal(t, want, runs[name], fmt.Sprintf("%s ran", name))
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()

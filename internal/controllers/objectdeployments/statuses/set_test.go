@@ -14,6 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestPhaseState checks the durable record of phases: after a restart, a record that all objects of
@@ -40,9 +41,7 @@ func TestPhaseState(t *testing.T) {
 			rev.Restore(phases.Recorded{Started: 1})
 			tc.report.Total = 2
 			got := Phases([]corev1alpha1.PhaseStatus{{State: tc.old}}, &phases.Report{Phases: []phases.PhaseReport{tc.report}}, rev)
-			if got[0].State != tc.want {
-				t.Errorf("%s: the phase is %s, want %s", tc.reason, got[0].State, tc.want)
-			}
+			require.Equal(t, tc.want, got[0].State, fmt.Sprintf("%s: the phase", tc.reason))
 		})
 	}
 }
@@ -57,9 +56,7 @@ func TestArchivedStatus(t *testing.T) {
 	conditions.Set(conds, 1, corev1alpha1.ConditionAvailable, true, corev1alpha1.ReasonAvailable, "All objects are available.")
 	status := Archived(set)
 	for _, c := range status.Conditions {
-		if c.ObservedGeneration != 2 {
-			t.Errorf("condition %s is of generation %d", c.Type, c.ObservedGeneration)
-		}
+		require.Equal(t, int64(2), c.ObservedGeneration, fmt.Sprintf("condition %s is of generation", c.Type))
 	}
 	if !meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded) || meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionAvailable) != nil {
 		t.Errorf("history says %v", status.Conditions)
@@ -94,9 +91,7 @@ func TestPausedAgents(t *testing.T) {
 		if len(conds) > 0 {
 			got = conds[0].Status
 		}
-		if got != tc.want {
-			t.Errorf("%s: Paused is %q, want %q", name, got, tc.want)
-		}
+		require.Equal(t, tc.want, got, fmt.Sprintf("%s: Paused", name))
 	}
 }
 
@@ -119,9 +114,7 @@ func TestInTransition(t *testing.T) {
 		"none":       {objectsets.Agent{Objects: 1}, true},
 		"a cut list": {objectsets.Agent{Objects: 1000, ControllerOf: refs(150)}, false},
 	} {
-		if got := inTransition([]objectsets.Agent{tc.agent}); got != tc.want {
-			t.Errorf("%s: %t", name, got)
-		}
+		require.Equal(t, tc.want, inTransition([]objectsets.Agent{tc.agent}), name)
 	}
 }
 
@@ -152,8 +145,6 @@ func TestBlocking(t *testing.T) {
 			}
 			listed = append(listed, text)
 		}
-		if got := strings.Join(listed, " "); got != tc.listed {
-			t.Errorf("%s: got %s, want %s", name, got, tc.listed)
-		}
+		require.Equal(t, tc.listed, strings.Join(listed, " "), name)
 	}
 }
