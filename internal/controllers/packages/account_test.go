@@ -7,6 +7,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestAccounts(t *testing.T) {
@@ -91,9 +92,7 @@ func TestReaders(t *testing.T) {
 			pkg.PackageSpec().TargetRef = &corev1alpha1.TargetReference{}
 		}
 		tc.accounts.Own = objects.Account{Namespace: "system", Name: "manager"}
-		if got := tc.accounts.refusal(pkg); got != tc.refusal {
-			t.Errorf("%s: %q", tc.reason, got)
-		}
+		require.Equal(t, tc.refusal, tc.accounts.refusal(pkg), tc.reason)
 		if got := tc.accounts.reader(pkg); tc.refusal == "" && got.Name != tc.want || got.Name != "" && got.Namespace != cmp.Or(pkg.GetNamespace(), "system") {
 			t.Errorf("%s: %s", tc.reason, got)
 		}
@@ -121,11 +120,7 @@ func TestRequiredAccount(t *testing.T) {
 		}
 	}
 	Accounts{Required: true}.copySettings(dep, pkg)
-	if got := dep.ObjectDeploymentSpec().Template.Spec.ServiceAccountName; got != "before" {
-		t.Errorf("the account became %q", got)
-	}
+	require.Equal(t, "before", dep.ObjectDeploymentSpec().Template.Spec.ServiceAccountName, "the account became")
 	Accounts{}.copySettings(dep, pkg)
-	if got := dep.ObjectDeploymentSpec().Template.Spec.ServiceAccountName; got != "" {
-		t.Errorf("the account is %q, although none is required", got)
-	}
+	require.Equal(t, "", dep.ObjectDeploymentSpec().Template.Spec.ServiceAccountName, "the account")
 }

@@ -87,9 +87,7 @@ func TestChangedWith(t *testing.T) {
 				got = append(got, value)
 			}
 		}
-		if got := strings.Join(got, " "); got != want {
-			t.Errorf("%s: %q, want %q", what, got, want)
-		}
+		require.Equal(t, want, strings.Join(got, " "), what)
 	}
 
 	changes("alice", func(*corev1alpha1.PackageSpec) {})

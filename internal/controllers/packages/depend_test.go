@@ -3,6 +3,7 @@ package packages
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/resolver"
+	"lockstep.run/lockstep/test/require"
 )
 
 // A deletion policy deletes packages that were generated for the Package itself, in its
@@ -80,9 +82,7 @@ func TestReleaseStaysAtHome(t *testing.T) {
 			if changed := !tc.deleted && shared.GetResourceVersion() != before; changed != tc.changed {
 				t.Errorf("changed: %t, labels %v", changed, shared.GetLabels())
 			}
-			if elsewhere := len(tc.others) > 0 && tc.others[0].Namespace != tc.own.Namespace; elsewhere != (len(recorder.Events) == 1) {
-				t.Errorf("%d events", len(recorder.Events))
-			}
+			require.Equal(t, (len(recorder.Events) == 1), len(tc.others) > 0 && tc.others[0].Namespace != tc.own.Namespace, fmt.Sprintf("%d events", len(recorder.Events)))
 		})
 	}
 }
@@ -149,9 +149,7 @@ func TestRequirements(t *testing.T) {
 			t.Errorf("%s: %q %t, want %q %t", tc.reason, text, known, tc.want, tc.known)
 		}
 	}
-	if got := loaded.Out.Content.Dependencies[0].Package.Version; got != ">=1" {
-		t.Errorf("the loaded content is changed: %s", got)
-	}
+	require.Equal(t, ">=1", loaded.Out.Content.Dependencies[0].Package.Version, "the loaded content is changed")
 }
 
 func in(name string) resolver.Instance { return resolver.Instance{Namespace: "team", Name: name} }

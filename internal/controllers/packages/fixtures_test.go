@@ -21,6 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/revisions"
+	"lockstep.run/lockstep/test/properties"
 )
 
 const image = "registry.test/shop:v1"
@@ -184,3 +185,5 @@ func controlledBy(kind, name, uid string) func(*corev1alpha1.ObjectDeployment) {
 func conditionOf(typ, value, reason string) metav1.Condition {
 	return metav1.Condition{Type: typ, Status: metav1.ConditionStatus(value), Reason: reason}
 }
+
+func TestMain(m *testing.M) { properties.Main(m, 1000) }

@@ -2,17 +2,23 @@ package packages
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/test/require"
 )
 
 // bench runs loads that end on demand.
@@ -96,9 +102,7 @@ func TestInputIsACopy(t *testing.T) {
 	r.startLoad(t, pkg)
 	pkg.Name = "changed by a later pass"
 	close(gate)
-	if got := <-seen; got != "shop" {
-		t.Errorf("the load saw %q", got)
-	}
+	require.Equal(t, "shop", <-seen, "the load saw")
 }
 
 // TestDeployedContentIsForgotten: the summary for the status is kept until that is
@@ -160,9 +164,7 @@ func TestTransitionEvents(t *testing.T) {
 		for _, h := range transitionEvents(was, is, o) {
 			got = append(got, h.Kind+"/"+h.Reason)
 		}
-		if joined := strings.Join(got, " "); joined != tc.want {
-			t.Errorf("%s: got %q, want %q (%s)", name, joined, tc.want, tc.reason)
-		}
+		require.Equal(t, tc.want, strings.Join(got, " "), name)
 	}
 }
 
@@ -174,9 +176,7 @@ func TestBeginningDelay(t *testing.T) {
 		0: limits.PackageStatusInterval, 1: limits.PackageStatusInterval, 20: limits.PackageStatusInterval,
 		100: 5 * time.Second, 1000: limits.PackageStatusMax,
 	} {
-		if got := beginningDelay(packages); got != want {
-			t.Errorf("%d packages: %s, want %s", packages, got, want)
-		}
+		require.Equal(t, want, beginningDelay(packages), fmt.Sprintf("%d packages", packages))
 	}
 }
 
@@ -214,4 +214,272 @@ func statusWith(conds string) *corev1alpha1.PackageStatus {
 		status.Conditions = append(status.Conditions, conditionOf(typ, value, reason))
 	}
 	return status
+}
+
+// recordFor returns a record of a load that is due at start plus wait, unless wait is zero.
+func recordFor(spec, holder string, interruptions int32, wait time.Duration) *corev1alpha1.LoadRecord {
+	record := &corev1alpha1.LoadRecord{SpecHash: spec, Holder: holder, Interruptions: interruptions}
+	if wait != 0 {
+		until := metav1.NewTime(start.Add(wait))
+		record.NotBefore = &until
+	}
+	return record
+}
+
+func TestAfterInterruption(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason     string
+		last, want *corev1alpha1.LoadRecord
+	}{
+		"none":               {reason: "no load was started"},
+		"own":                {reason: "this process lives", last: recordFor("s", "me", 3, 0)},
+		"ended meanwhile":    {reason: "the first time", last: recordFor("s", "other", 0, 0), want: recordFor("s", "", 1, limits.InterruptedLoadMin)},
+		"ended again":        {reason: "longer each time", last: recordFor("s", "other", 3, 0), want: recordFor("s", "", 4, 8*limits.InterruptedLoadMin)},
+		"ended always":       {reason: "but not for ever", last: recordFor("s", "other", 1000, 0), want: recordFor("s", "", 1001, limits.InterruptedLoadMax)},
+		"written by hand":    {reason: "no number makes it less than the least", last: recordFor("s", "other", -5, 0), want: recordFor("s", "", 1, limits.InterruptedLoadMin)},
+		"waits":              {reason: "the time continues over other restarts", last: recordFor("s", "", 2, time.Second), want: recordFor("s", "", 2, time.Second)},
+		"has waited":         {reason: "the time is over", last: recordFor("s", "", 2, -time.Second)},
+		"failed in between":  {reason: "no manager ended", last: recordFor("s", "", 2, 0)},
+		"of another spec":    {reason: "it is another package", last: recordFor("x", "other", 5, 0)},
+		"another spec waits": {reason: "it is another package", last: recordFor("x", "", 5, time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := afterInterruption(tc.last, view{fingerprint: load.Fingerprint{Spec: "s"}, process: "me", now: start})
+			require.Equal(t, tc.want, got, tc.reason)
+		})
+	}
+}
+
+func TestRecordOf(t *testing.T) {
+	t.Parallel()
+	current := load.Fingerprint{Spec: "s"}
+	large := &load.Attempt{In: load.Input{Fingerprint: current}, Out: load.Out{Large: true}}
+	ended := &load.Attempt{In: load.Input{Fingerprint: current}, Done: true, Out: load.Out{Large: true}}
+	failed := &load.Attempt{In: load.Input{Fingerprint: current}, Done: true, Err: errors.New("x"), Retry: start, Out: load.Out{Large: true}}
+	waits := &load.Attempt{In: load.Input{Fingerprint: current}, Done: true, Retry: start, Err: &interrupted{record: recordFor("s", "", 2, time.Minute)}}
+	for name, tc := range map[string]struct {
+		reason     string
+		last, want *corev1alpha1.LoadRecord
+		step       step
+		attempt    *load.Attempt
+		writeErr   error
+	}{
+		"small":               {reason: "costs no write", step: stepWait, attempt: &load.Attempt{In: load.Input{Fingerprint: current}}},
+		"large":               {reason: "before it starts", step: stepWait, attempt: large, want: recordFor("s", "me", 0, 0)},
+		"large again":         {reason: "the count stays", last: recordFor("s", "", 2, -time.Minute), step: stepWait, attempt: large, want: recordFor("s", "me", 2, 0)},
+		"large, another spec": {reason: "it is another package", last: recordFor("x", "", 2, 0), step: stepWait, attempt: large, want: recordFor("s", "me", 0, 0)},
+		"paused meanwhile":    {reason: "the load continues", last: recordFor("s", "me", 1, 0), step: stepPaused, attempt: large, want: recordFor("s", "me", 1, 0)},
+		"not known to be large": {
+			reason: "the pull before it does not take the count", last: recordFor("s", "", 2, -time.Minute), step: stepWait,
+			attempt: &load.Attempt{In: load.Input{Fingerprint: current}}, want: recordFor("s", "", 2, -time.Minute),
+		},
+		"waits":                    {reason: "the interruption is counted", last: recordFor("s", "other", 1, 0), step: stepWait, attempt: waits, want: recordFor("s", "", 2, time.Minute)},
+		"deployed":                 {reason: "it was loaded", last: recordFor("s", "me", 2, 0), step: stepDeploy, attempt: ended},
+		"not deployed":             {reason: "slices are in memory", last: recordFor("s", "me", 2, 0), step: stepDeploy, attempt: ended, writeErr: errors.New("x"), want: recordFor("s", "me", 2, 0)},
+		"awaits dependencies":      {reason: "it was loaded", last: recordFor("s", "me", 2, 0), step: stepDepend, attempt: ended},
+		"refused":                  {reason: "it was loaded", last: recordFor("s", "me", 2, 0), step: stepRefuse, attempt: failed},
+		"unpacked before":          {reason: "nothing is loaded", last: recordFor("s", "other", 2, 0), step: stepSync},
+		"failed":                   {reason: "the manager lives", last: recordFor("s", "me", 0, 0), step: stepWait, attempt: failed},
+		"failed after others":      {reason: "a failing registry does not reduce the count", last: recordFor("s", "me", 2, 0), step: stepWait, attempt: failed, want: recordFor("s", "", 2, 0)},
+		"not known what to load":   {reason: "offers are read after a restart", last: recordFor("x", "other", 2, 0), step: stepHold, want: recordFor("x", "other", 2, 0)},
+		"paused after the restart": {reason: "it is counted before the next load", last: recordFor("s", "other", 2, 0), step: stepPaused, want: recordFor("s", "other", 2, 0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pkg := newPackage()
+			pkg.Status.Load = tc.last
+			got := recordOf(view{pkg: pkg, fingerprint: current, process: "me", now: start, attempt: tc.attempt, outcome: outcome{step: tc.step, writeErr: tc.writeErr}})
+			require.Equal(t, tc.want, got, tc.reason)
+		})
+	}
+}
+
+// A large load starts when the status has its record; a small one starts at once.
+func TestLargeLoadAwaitsRecord(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.identity = "me"
+	pkg := named("a", image)
+	b.startLoad(t, pkg)
+	b.gate(image) <- archive.ErrRoom
+	b.wait(t)
+	s := b.of(pkg)
+	if a := s.attempt; !a.Out.Large || a.Out.Begin == nil || a.Done {
+		t.Fatalf("without a record: %+v", a)
+	}
+	s.step, s.fingerprint, s.process = stepWait, s.attempt.In.Fingerprint, "me"
+	if s.delay(pkg.PackageStatus(), pkg.PackageStatus()) > 0 {
+		t.Error("the record is written later")
+	}
+	s.beginRecorded()
+	if s.attempt.Out.Begin == nil {
+		t.Fatal("it starts without a record")
+	}
+	pkg.Status.Load = recordOf(s.view)
+	s.pkg = pkg
+	s.beginRecorded()
+	b.gate(image) <- archive.ErrRoom // and with more room at once
+	b.gate(image) <- nil
+	b.wait(t)
+	if a := b.last("a"); !a.Done || a.Err != nil || !a.Out.Large {
+		t.Errorf("with a record: %+v", a)
+	}
+}
+
+// A process that finds the record of another one waits, and reports why.
+func TestInterruptedLoadWaits(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	pkg := named("a", image)
+	pkg.Status.Load = recordFor(image, "other", 2, 0)
+	s := b.of(pkg)
+	s.step, s.fingerprint, s.now = stepLoad, load.Fingerprint{Spec: image}, start
+	if err := s.next(s.startLoad)(t.Context()); err != nil || s.step != stepWait {
+		t.Fatalf("step %d, %v", s.step, err)
+	}
+	status := statusOf(s.view)
+	require.Equal(t, "Ready=False/LoadBackOff@2 Reconciling=True/LoadBackOff@2 Unpacked=False/LoadBackOff@2", strings.Join(rendered(status.Conditions), " "), "conditions")
+	require.Equal(t, recordFor(image, "", 3, 4*limits.InterruptedLoadMin), status.Load)
+	for _, part := range []string{"ended 3 times", "2026-01-01T00:00:40Z", "raise"} {
+		require.Contains(t, s.attempt.Err.Error(), part)
+	}
+	require.Equal(t, stepWait, byAttempt(s.view), "the next reconcile takes step")
+	pkg.Status.Load = status.Load
+	s = b.of(pkg)
+	s.step, s.fingerprint, s.now = stepLoad, load.Fingerprint{Spec: image}, start.Add(4*limits.InterruptedLoadMin)
+	if err := s.next(s.startLoad)(t.Context()); err != nil || s.step != stepLoad {
+		t.Errorf("once it is due: step %d, %v", s.step, err)
+	}
+	b.gate(image) <- nil
+	b.wait(t)
+}
+
+// looker returns a function that looks a tag up as a reconcile at the time now does. next is
+// zero while the registry is requested.
+func looker(t *testing.T, now *time.Time, resolve func(context.Context, load.Request) (string, error)) (
+	look func(*corev1alpha1.Package) (digest string, next time.Time, err error), r *Reconciler, woken chan types.NamespacedName,
+) {
+	t.Helper()
+	r, woken = newReconciler(t)
+	r.loads.Resolve, r.Now = resolve, func() time.Time { return *now }
+	r.loads.Spread = func(d time.Duration) time.Duration { return d * 3 / 4 }
+	return func(pkg *corev1alpha1.Package) (string, time.Time, error) {
+		known := r.of(pkg).lookUpTag()
+		if known.Resolving {
+			known.Due = time.Time{}
+		}
+		return known.Digest, known.Due, known.Err
+	}, r, woken
+}
+
+// A tag is resolved once in each interval, and its digest is reported.
+func TestTags(t *testing.T) {
+	t.Parallel()
+	now := start
+	answers := make(chan error, 1)
+	stands := digest
+	lookUp, r, woken := looker(t, &now, func(_ context.Context, in load.Request) (string, error) {
+		if in.Image != image {
+			t.Errorf("asked for %s", in.Image)
+		}
+		return stands, <-answers
+	})
+	pkg := newPackage(every(10 * time.Minute))
+	look := func() (string, time.Time, error) { return lookUp(pkg) }
+
+	if got, next, err := look(); got != "" || err != nil || !next.Equal(start.Add(7*time.Minute+30*time.Second)) {
+		t.Errorf("at first no registry is asked: %q, next %s, %v", got, next, err)
+	}
+	now = now.Add(8 * time.Minute)
+	if got, next, err := look(); got != "" || err != nil || !next.IsZero() {
+		t.Errorf("asking: %q, next %s, %v", got, next, err)
+	}
+	if _, next, _ := look(); !next.IsZero() {
+		t.Errorf("it is asked once at a time, next %s", next)
+	}
+	answers <- nil
+	<-woken
+	if got, next, err := look(); got != digest || err != nil || !next.Equal(now.Add(7*time.Minute+30*time.Second)) {
+		t.Errorf("answered: %q, next %s, %v", got, next, err)
+	}
+	now = now.Add(8 * time.Minute)
+	_, _, _ = look()
+	answers <- errors.New("the registry is away")
+	<-woken
+	if got, next, err := look(); got != digest || err == nil || next.IsZero() {
+		t.Errorf("the last answer stays: %q, next %s, %v", got, next, err)
+	}
+	stands, now = "sha256:other", now.Add(8*time.Minute)
+	_, _, _ = look()
+	answers <- nil
+	<-woken
+	if got, _, err := look(); got != "sha256:other" || err != nil {
+		t.Errorf("newDigest: %q, %v", got, err)
+	}
+
+	// The tag moved again and was unpacked by a change of the spec: an answer from
+	// before must not take that back.
+	pkg.Status.Resolved = &corev1alpha1.ResolvedPackage{Digest: "sha256:other"}
+	if got, _, _ := look(); got != "sha256:other" {
+		t.Errorf("unpacked as answered: %q", got)
+	}
+	pkg.Status.Resolved = &corev1alpha1.ResolvedPackage{Digest: "sha256:newest"}
+	if got, _, _ := look(); got != "" {
+		t.Errorf("the answer is older than the unpacked content: %q", got)
+	}
+
+	// A retry resolves the tag at once.
+	retried("1")(pkg)
+	if _, next, _ := look(); !next.IsZero() {
+		t.Errorf("a retry resolves the tag at %s, want at once", next)
+	}
+	answers <- nil
+	<-woken
+	if _, next, _ := look(); next.IsZero() {
+		t.Error("one retry resolves the tag twice")
+	}
+
+	pkg = newPackage(every(time.Second))
+	if _, next, _ := look(); !next.Equal(now.Add(45 * time.Second)) {
+		t.Errorf("less than the least interval: next %s", next)
+	}
+	now = now.Add(time.Minute)
+	_, _, _ = look()
+	dropped := r.of(pkg) // it has resolved nothing yet
+	require.NoError(t, dropped.resolve(t.Context()))
+	answers <- nil // nothing waits for it
+	if got, _, _ := look(); got != "" {
+		t.Errorf("a Package that was recreated knows %q", got)
+	}
+	select {
+	case key := <-woken:
+		t.Errorf("%s is woken after it went", key)
+	default:
+	}
+}
+
+// A panic over a registry's answer is an error of the one tag, which is resolved again when that is
+// due.
+func TestPanicOverATag(t *testing.T) {
+	t.Parallel()
+	now := start
+	look, _, woken := looker(t, &now, func(context.Context, load.Request) (string, error) { panic("hunter2") })
+	pkg := newPackage(every(10 * time.Minute))
+	_, now, _ = look(pkg)
+	for range limits.LoadsPerHost + 1 { // more often than the queue has capacity
+		_, _, _ = look(pkg)
+		<-woken
+		_, next, err := look(pkg)
+		var caught *panics.Error
+		if !errors.As(err, &caught) || !strings.Contains(err.Error(), image) || strings.Contains(err.Error(), "hunter2") || !next.After(now) {
+			t.Errorf("next %s, %v", next, err)
+		}
+		now = next
+	}
+}
+
+func every(d time.Duration) func(*corev1alpha1.Package) {
+	return func(p *corev1alpha1.Package) { p.Spec.Interval = &metav1.Duration{Duration: d} }
 }

@@ -103,26 +103,16 @@ func TestMetricsOfBlockedPackages(t *testing.T) {
 		{"available", []metav1.Condition{at(conditionOf("Ready", "True", "Available"), 5)}, nil, nil, ""},
 		{"on its way", []metav1.Condition{at(conditionOf("Ready", "False", "Progressing"), 5)}, nil, nil, ""},
 		{"paused", []metav1.Condition{at(conditionOf("Ready", "False", "X"), 5), at(conditionOf("Paused", "True", "Paused"), 6)}, blocking, nil, ""},
-		{
-			"waits for an object", []metav1.Condition{at(conditionOf("Ready", "False", "ProbeFailure"), 5)}, blocking, nil,
-			"lockstep_package_blocked_since_seconds app shop team ProbeFailure 5",
-		},
-		{
-			"since the first trouble", []metav1.Condition{at(conditionOf("Ready", "False", "X"), 5), at(conditionOf("Stalled", "True", "CollisionDetected"), 9)}, blocking, nil,
-			"lockstep_package_blocked_since_seconds app shop team CollisionDetected 5",
-		},
-		{
-			"invalid", []metav1.Condition{at(conditionOf("Invalid", "True", "ConfigInvalid"), 7)}, nil, nil,
-			"lockstep_package_blocked_since_seconds  shop team ConfigInvalid 7",
-		},
-		{
-			"being deleted", []metav1.Condition{at(conditionOf("Ready", "False", "X"), 5)}, blocking, deletedAt(11),
-			"lockstep_package_deleting_since_seconds app shop team TearingDown 11",
-		},
-		{
-			"its deletion is held", []metav1.Condition{at(conditionOf("DeletionHeld", "True", "Required"), 12)}, nil, deletedAt(11),
-			"lockstep_package_deleting_since_seconds  shop team Required 11",
-		},
+		{"waits for an object", []metav1.Condition{at(conditionOf("Ready", "False", "ProbeFailure"), 5)}, blocking, nil,
+			"lockstep_package_blocked_since_seconds app shop team ProbeFailure 5"},
+		{"since the first trouble", []metav1.Condition{at(conditionOf("Ready", "False", "X"), 5), at(conditionOf("Stalled", "True", "CollisionDetected"), 9)},
+			blocking, nil, "lockstep_package_blocked_since_seconds app shop team CollisionDetected 5"},
+		{"invalid", []metav1.Condition{at(conditionOf("Invalid", "True", "ConfigInvalid"), 7)}, nil, nil,
+			"lockstep_package_blocked_since_seconds  shop team ConfigInvalid 7"},
+		{"being deleted", []metav1.Condition{at(conditionOf("Ready", "False", "X"), 5)}, blocking, deletedAt(11),
+			"lockstep_package_deleting_since_seconds app shop team TearingDown 11"},
+		{"its deletion is held", []metav1.Condition{at(conditionOf("DeletionHeld", "True", "Required"), 12)}, nil, deletedAt(11),
+			"lockstep_package_deleting_since_seconds  shop team Required 11"},
 	} {
 		pkg := unpackedPackage(func(p *corev1alpha1.Package) {
 			p.Generation, p.Status.Conditions, p.Status.Blocking = 2, tc.conditions, tc.blocking
@@ -136,9 +126,7 @@ func TestMetricsOfBlockedPackages(t *testing.T) {
 				got += fmt.Sprintf("%s %v", name, value)
 			}
 		}
-		if got != tc.want {
-			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
-		}
+		require.Equal(t, tc.want, got, tc.reason)
 	}
 }
 

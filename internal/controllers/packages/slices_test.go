@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,18 +9,23 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects/objectslices"
 	"lockstep.run/lockstep/test/require"
 )
@@ -110,9 +116,7 @@ func TestDeployAfterACrash(t *testing.T) {
 			for at := range writes {
 				for _, effect := range []bool{false, true} {
 					got, _ := deployAll(t, tc.strategies, tc.versions, at, effect)
-					if diff := cmp.Diff(want, got); diff != "" {
-						t.Errorf("a crash at write %d, which took effect: %t; the end is another (-want +got):\n%s", at, effect, diff)
-					}
+					require.Equal(t, want, got, fmt.Sprintf("a crash at write %d, which took effect: %t; the end is another", at, effect))
 				}
 			}
 		})
@@ -241,9 +245,7 @@ func TestRefusedSecretIsNotQuoted(t *testing.T) {
 	}
 	dep := &corev1alpha1.ObjectDeployment{}
 	require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(newPackage()), dep))
-	if len(dep.Spec.Template.Spec.Phases) != 0 {
-		t.Error("a template names a Secret that does not exist")
-	}
+	require.Equal(t, 0, len(dep.Spec.Template.Spec.Phases), "a template names a Secret that does not exist")
 
 	content := sensitiveContent("hunter2")
 	_, made, err := objectslices.Split("shop", "", content.Template.Phases, content.Sealing)
@@ -254,4 +256,180 @@ func TestRefusedSecretIsNotQuoted(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "other content: delete it") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the error is %v", err)
 	}
+}
+
+func secretServer(t *testing.T) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1alpha1.AddToScheme, corev1.AddToScheme} {
+		require.NoError(t, add(scheme))
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).Build()
+}
+
+// TestKeyStaysTheSame: each Package keeps one key over restarts, lost answers and Packages of the
+// same name in the other scope; a lost key is replaced.
+func TestKeyStaysTheSame(t *testing.T) {
+	t.Parallel()
+	server := secretServer(t)
+	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "shop", UID: "package"}}
+	cluster := &corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "cluster-package"}}
+	process := func(c client.Client) *Reconciler {
+		r, _ := newReconciler(t)
+		r.Client, r.Reader = c, server
+		return r
+	}
+	of := func(r *Reconciler, pkg corev1alpha1.GenericPackage) []byte {
+		t.Helper()
+		key, err := r.hashKeyOf(t.Context(), pkg, r.stateOf(pkg))
+		require.NoError(t, err)
+		if len(key) != keyBytes {
+			t.Fatalf("a key of %d bytes", len(key))
+		}
+		return key
+	}
+	lost := errors.New("the connection broke")
+	failing := interceptor.NewClient(server, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+		if err := c.Create(ctx, obj, opts...); err != nil {
+			return err
+		}
+		return lost
+	}})
+	if _, err := process(failing).hashKeyOf(t.Context(), pkg, &state{}); !errors.Is(err, lost) {
+		t.Fatalf("a lost answer: %v", err)
+	}
+	before := &corev1.SecretList{}
+	if err := server.List(t.Context(), before); err != nil || len(before.Items) != 1 {
+		t.Fatalf("%d Secrets, error %v", len(before.Items), err)
+	}
+	first := process(server)
+	key := of(first, pkg)
+	if !bytes.Equal(key, before.Items[0].Data[keyData]) {
+		t.Error("the key whose answer was lost is not used")
+	}
+	if !bytes.Equal(key, of(first, pkg)) || !bytes.Equal(key, of(process(server), pkg)) {
+		t.Error("the key changed")
+	}
+	if bytes.Equal(key, of(first, cluster)) {
+		t.Error("two Packages have one key")
+	}
+	for _, secret := range before.Items {
+		require.NoError(t, server.Delete(t.Context(), &secret))
+	}
+	if bytes.Equal(key, of(process(server), pkg)) {
+		t.Error("a lost key came back")
+	}
+}
+
+// TestKeyOfAnother: a key that was left by a former Package is not used, and a
+// Secret of another owner is neither used nor touched.
+func TestKeyOfAnother(t *testing.T) {
+	t.Parallel()
+	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop", UID: "package"}}
+	former := pkg.DeepCopy()
+	former.UID = "former"
+	server := secretServer(t)
+	old, err := (&Reconciler{Client: server, Reader: server}).hashKeyOf(t.Context(), former, &state{})
+	require.NoError(t, err)
+	key, err := (&Reconciler{Client: server, Reader: server}).hashKeyOf(t.Context(), pkg, &state{})
+	if err != nil || bytes.Equal(key, old) {
+		t.Errorf("the key of a former Package is used; error %v", err)
+	}
+
+	server = secretServer(t)
+	mine := (&Reconciler{}).hashKeySecret(pkg, nil)
+	theirs := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: mine.Namespace, Name: mine.Name}, Data: map[string][]byte{keyData: bytes.Repeat([]byte("secret-value"), 3)[:32]},
+		Immutable: ptr.To(true),
+	}
+	require.NoError(t, server.Create(t.Context(), theirs))
+	_, err = (&Reconciler{Client: server, Reader: server}).hashKeyOf(t.Context(), pkg, &state{})
+	if err == nil || !strings.Contains(err.Error(), mine.Name) || strings.Contains(err.Error(), "secret-value") {
+		t.Errorf("the error is %v", err)
+	}
+	if err := server.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil {
+		t.Errorf("the Secret of a user was deleted: %v", err)
+	}
+}
+
+// A stored deployment equals the made one, with defaults and in any order of keys. Any difference
+// means that another client edited it, or that a crash left it incomplete.
+func TestEdited(t *testing.T) {
+	t.Parallel()
+	phases := func(d *corev1alpha1.ObjectDeployment) *[]corev1alpha1.ObjectSetTemplatePhase {
+		return &d.Spec.Template.Spec.Phases
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*corev1alpha1.ObjectDeployment)
+		want   bool
+	}{
+		"as it was made": {reason: "usual", change: func(*corev1alpha1.ObjectDeployment) {}},
+		"stored": {reason: "the API server sorts keys and fills defaults in", change: func(d *corev1alpha1.ObjectDeployment) {
+			(*phases(d))[0].Objects[0].Object = raw(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}`)
+			(*phases(d))[0].Objects[0].CollisionProtection = corev1alpha1.CollisionProtectionPrevent
+		}},
+		"paused by hand": {reason: "settings are followed without a load", change: func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = true }},
+		"stored without empty fields": {reason: "the API server leaves it out", change: func(d *corev1alpha1.ObjectDeployment) {
+			(*phases(d))[0].Objects[0].Object = raw(`{"apiVersion":"v1","data":null,"kind":"ConfigMap","metadata":{"creationTimestamp":null,"labels":{},"name":"a","other":1}}`)
+		}},
+		"edited": {reason: "it differs from the package", want: true, change: func(d *corev1alpha1.ObjectDeployment) {
+			(*phases(d))[0].Objects[0].Object = raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}}`)
+		}},
+		"not complete": {reason: "the process ended before it wrote the template that names slices", want: true, change: func(d *corev1alpha1.ObjectDeployment) {
+			*phases(d) = nil
+		}},
+		"of an earlier engine": {reason: "nothing was recorded", change: func(d *corev1alpha1.ObjectDeployment) {
+			*phases(d) = nil
+			delete(d.Annotations, corev1alpha1.TemplateDigestAnnotation)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pkg := unpackedPackage()
+			dep := shaped(t, deployment.New(pkg), pkg, newContent()).(*corev1alpha1.ObjectDeployment)
+			memory := &deployment.Template{}
+			dep.UID, dep.Generation = "dep-uid", 1
+			if known, err := memory.Drifted(dep); known || err != nil {
+				t.Fatalf("the deployment just made is edited: %t, %v", known, err)
+			}
+			tc.change(dep)
+			dep.Generation++
+			got, err := memory.Drifted(dep)
+			if err != nil || got != tc.want {
+				t.Errorf("edited = %t, %v: %s", got, err, tc.reason)
+			}
+			want := stepSync
+			if tc.want {
+				want = stepLoad
+			}
+			if step, _ := decide(view{pkg: pkg, choice: imageChoice, dep: dep, fingerprint: printOf(pkg), drifted: got, now: start}); step != want {
+				t.Errorf("step %d, want %d", step, want)
+			}
+		})
+	}
+	pkg := unpackedPackage()
+	dep := shaped(t, deployment.New(pkg), pkg, newContent())
+	for name, tc := range map[string]struct {
+		v    view
+		want step
+	}{
+		"repaired a moment ago": {view{pkg: pkg, choice: imageChoice, repaired: start.Add(-time.Second)}, stepSync},
+		"repaired before":       {view{pkg: pkg, choice: imageChoice, repaired: start.Add(-limits.RepairInterval)}, stepLoad},
+		"paused":                {view{pkg: unpackedPackage(paused), choice: imageChoice}, stepSync},
+	} {
+		tc.v.dep, tc.v.fingerprint, tc.v.drifted, tc.v.now = dep, printOf(pkg), true, start
+		if got, _ := decide(tc.v); got != tc.want {
+			t.Errorf("%s: step %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
+// shaped is a deployment as a Package has it.
+func shaped(t *testing.T, dep corev1alpha1.GenericObjectDeployment, pkg *corev1alpha1.Package, content *load.Content) corev1alpha1.GenericObjectDeployment {
+	t.Helper()
+	dep = dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
+	Accounts{}.copySettings(dep, pkg)
+	require.NoError(t, deployment.Fill(dep, pkg, printOf(pkg), content, content.Template, nil))
+	return dep
 }

@@ -24,6 +24,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/test/jointneeds"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Packages that are applied together get the same versions in every order and timing. With the
@@ -67,9 +68,7 @@ func TestNewVersionBeforeItsNeeds(t *testing.T) {
 	} {
 		p.offer(jointneeds.Set{Offered: step.offered})
 		p.rest()
-		if diff := cmp.Diff(step.want, p.versions()); diff != "" {
-			t.Errorf("%s\n%v", diff, p.log)
-		}
+		require.Equal(t, step.want, p.versions(), p.log)
 		ui := p.get("ui")
 		if !conditions.IsTrueFor(ui.Status.Conditions, corev1alpha1.ConditionAvailable, ui.Generation) {
 			t.Error("it is not available")
@@ -81,9 +80,7 @@ func TestNewVersionBeforeItsNeeds(t *testing.T) {
 			}
 		}
 		waits := "ui: 1.0.0 is the highest version that fits and whose dependencies can be satisfied; 2.0.0 waits for its dependencies: VersionMismatch: srv: srv is installed as Package team/ui-srv in 1.0.0"
-		if got := len(message) > len(waits) && message[:len(waits)] == waits; got != step.waits {
-			t.Errorf("it says %s", message)
-		}
+		require.Equal(t, step.waits, len(message) > len(waits) && message[:len(waits)] == waits, fmt.Sprintf("it says %s", message))
 	}
 }
 

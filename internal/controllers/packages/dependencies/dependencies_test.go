@@ -89,9 +89,7 @@ func TestHolders(t *testing.T) {
 		for _, h := range Holders(tc.installed, of) {
 			names = append(names, h.Name)
 		}
-		if got := strings.Join(names, " "); got != tc.want {
-			t.Errorf("%s: %s waits for %q, want %q", tc.reason, tc.of, got, tc.want)
-		}
+		require.Equal(t, tc.want, strings.Join(names, " "), fmt.Sprintf("%s: %s waits for", tc.reason, tc.of))
 	}
 }
 
@@ -200,9 +198,7 @@ func TestEntries(t *testing.T) {
 		{"required again", []corev1alpha1.DependencyStatus{entry("db", "mine", former)}, []resolver.Outcome{outcomeOf("db", "mine", installed)}, "db by mine AlreadyInstalled/2"},
 	} {
 		pkg := recording(tc.before...)
-		if got := entriesText(entriesOf(pkg, tc.outcomes)); got != tc.want {
-			t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
-		}
+		require.Equal(t, tc.want, entriesText(entriesOf(pkg, tc.outcomes)), tc.reason)
 		for _, e := range tc.before {
 			if c := meta.FindStatusCondition(e.Conditions, corev1alpha1.ConditionSatisfied); c.ObservedGeneration != 1 {
 				t.Errorf("%s: the recorded condition was changed", tc.reason)
@@ -229,9 +225,7 @@ func TestLabelsOfDependents(t *testing.T) {
 	Require(pkg, []resolver.Need{need(in("web"), ">=1"), need(in("web"), "<4")}, []resolver.Instance{in("web"), in("api"), elsewhere})
 	require.Equal(t, before, pkg, "the same again is not a change")
 	Require(pkg, []resolver.Need{need(in("web"), ">=2 \n <3")}, nil)
-	if got := MarksOf(pkg)["web"]; got != ">=2 <3" {
-		t.Errorf("a range that changed: %s", got)
-	}
+	require.Equal(t, ">=2 <3", MarksOf(pkg)["web"], "a range that changed")
 	for _, dependent := range []resolver.Instance{in("web"), in("api"), cluster, elsewhere, in("web")} {
 		ReleaseFrom(pkg, dependent, nil)
 	}
@@ -362,9 +356,7 @@ func TestReportDependencies(t *testing.T) {
 		if got != tc.want || len(pkg.Status.Dependencies) != len(tc.d.Result.Outcomes) {
 			t.Errorf("%s: %s, %d entries; want %s", tc.reason, got, len(pkg.Status.Dependencies), tc.want)
 		}
-		if got := tc.d.Stalled(); got != tc.stalled {
-			t.Errorf("%s: stalled %t", tc.reason, got)
-		}
+		require.Equal(t, tc.stalled, tc.d.Stalled(), fmt.Sprintf("%s: stalled", tc.reason))
 	}
 	pkg := recording(entry("db", "mine", corev1alpha1.ReasonAlreadyInstalled))
 	before := pkg.DeepCopy()
@@ -386,9 +378,7 @@ func TestReportHold(t *testing.T) {
 		t.Fatal(pkg.Status.Conditions)
 	}
 	for _, part := range []string{"Package team/p00, Package team/p01", " more. Delete these, or annotate this package with package-operator.run/delete-required=true."} {
-		if !strings.Contains(c.Message, part) {
-			t.Errorf("%q is missing in %s", part, c.Message)
-		}
+		require.Contains(t, c.Message, part)
 	}
 	if ReportHold(&pkg.Status, pkg.Generation, nil); len(pkg.Status.Conditions) != 0 {
 		t.Error(pkg.Status.Conditions)
@@ -415,9 +405,7 @@ func TestStepsOf(t *testing.T) {
 		for _, s := range stepsOf(all, in(root)) {
 			names = append(names, s.Name)
 		}
-		if got := strings.Join(names, " "); got != want {
-			t.Errorf("%s takes %s, want %s", root, got, want)
-		}
+		require.Equal(t, want, strings.Join(names, " "), fmt.Sprintf("%s takes", root))
 	}
 }
 
@@ -501,9 +489,7 @@ func TestRefusing(t *testing.T) {
 		"2.0.0": "ClusterPackage infra (~1), Package team/old (<2)", "1.5.0": "", "odd": "",
 		"": "ClusterPackage infra, Package team/any, Package team/api, Package team/new, Package team/odd, Package team/old",
 	} {
-		if got := strings.Join(Refusing(all, of, version), ", "); got != want {
-			t.Errorf("%q: %s", version, got)
-		}
+		require.Equal(t, want, strings.Join(Refusing(all, of, version), ", "), version)
 	}
 }
 
@@ -533,9 +519,7 @@ func TestSameKnown(t *testing.T) {
 		"a record":                          {func(all []resolver.Installed) { all[1].Requirements = make([]resolver.Requirement, 1) }, false},
 		"itself":                            {func(all []resolver.Installed) { all[3].Available = true }, true},
 	} {
-		if got := Same(was, list(tc.change), in("own"), []string{"a", "v1 X"}); got != tc.want {
-			t.Errorf("%s: the same: %t", reason, got)
-		}
+		require.Equal(t, tc.want, Same(was, list(tc.change), in("own"), []string{"a", "v1 X"}), fmt.Sprintf("%s: the same", reason))
 	}
 	if now := list(func([]resolver.Installed) {}); Same(was, Known{Installed: now.Installed[:3]}, in("own"), nil) {
 		t.Error("another number")

@@ -7,9 +7,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/test/require"
 )
@@ -199,5 +202,106 @@ func TestShapeOfAChange(t *testing.T) {
 			got := shaped(t, stored, pkg, content).(*corev1alpha1.ObjectDeployment)
 			require.Equal(t, tc.want, tc.check(got), tc.reason)
 		})
+	}
+}
+
+// Digests recorded by earlier versions must stay the same: another digest would load every package
+// again.
+func TestTemplateDigestStays(t *testing.T) {
+	t.Parallel()
+	for object, want := range map[string]string{
+		`{"kind":"A","metadata":{"name":"a"},"data":{"b":"2","a":"<1>"}}`:                              "15e8ebcfb185109399de3a51d03c5161",
+		`{"metadata":{"labels":{"b":"1","a":"2"},"name":"a","namespace":"n","annotations":{"x":"y"}}}`: "8b216b3a9f2c477308b29bd89f278e0b",
+		`{"metadata":{"labels":{},"name":"","creationTimestamp":null}}`:                                "b116a278ec81814dc605449aba239221",
+		`{"metadata":{"labels":{"a":null},"name":"a"}}`:                                                "eb3c7056b704992e703adb093281fb54",
+		`{"metadata":{"name":"a","unknown":1,"finalizers":["f"]}}`:                                     "ddeba3ef550759b3aa24e9b4afb378b6",
+		`{"metadata":{"name":1}}`: "ce6e8851d31a769a45236f20e81f14bf",
+		`{"metadata":"text","spec":{"a":[{"b":null,"c":1.0}],"d":1e3,"e":12345678901234567890,"f":{"g":null}}}`: "1c34f5c4cf7db1e0f56f0053e1437e3f",
+		`{"spec":{"a":-0.0}}`:            "bdefb53610be8d6b72d310257364c7a4",
+		`{"spec":{}}`:                    "4e52bad7a98ecbab37c79488723b5fe8",
+		`{"metadata":{}, "a": "\u00e9"}`: "aa68449646d804f5da2a8e0c2b329bff",
+	} {
+		got, err := templateDigest(&corev1alpha1.ObjectSetTemplateSpec{
+			ServiceAccountName: "other",
+			Phases: []corev1alpha1.ObjectSetTemplatePhase{
+				{Name: "empty"}, {Name: "one", Slices: []string{"s"}, Objects: []corev1alpha1.ObjectSetObject{{Object: runtime.RawExtension{Raw: []byte(object)}}}},
+			},
+		})
+		if err != nil || got != want {
+			t.Errorf("%s: %q, want %q, %v", object, got, want, err)
+		}
+	}
+	for _, object := range []string{`null`, `"text"`, `[]`} {
+		spec := &corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{
+			{Objects: []corev1alpha1.ObjectSetObject{{Object: runtime.RawExtension{Raw: []byte(object)}}}},
+		}}
+		if got, err := templateDigest(spec); err == nil {
+			t.Errorf("%s has the digest %s", object, got)
+		}
+	}
+}
+
+// Another account is a setting: the template means the same.
+func TestAccountIsNoContent(t *testing.T) {
+	t.Parallel()
+	spec := corev1alpha1.ObjectSetTemplateSpec{SuccessDelaySeconds: 7}
+	without, err := templateDigest(&spec)
+	require.NoError(t, err)
+	spec.ServiceAccountName = "deployer"
+	if with, err := templateDigest(&spec); err != nil || with != without {
+		t.Errorf("%s, want %s: %v", with, without, err)
+	}
+}
+
+const (
+	image  = "registry.test/shop:v1"
+	digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+)
+
+// newPackage returns a Package of generation 2 that was not reconciled yet.
+func newPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
+	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shop", UID: "pkg-uid", Generation: 2}}
+	pkg.Spec.Image = image
+	for _, c := range change {
+		c(pkg)
+	}
+	return pkg
+}
+
+func paused(pkg *corev1alpha1.Package) { pkg.Spec.Paused = true }
+
+func printOf(pkg corev1alpha1.GenericPackage) load.Fingerprint {
+	env := manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: "v1.36.0"}}
+	f, err := load.FingerprintOf(pkg, choice.Origin{Image: pkg.PackageSpec().Image}, env, nil, "")
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
+
+func newContent() *load.Content {
+	return &load.Content{
+		Resolved: corev1alpha1.ResolvedPackage{PackageName: "shop", Version: "1.0.0", Image: image, Digest: digest},
+		Labels: map[string]string{
+			corev1alpha1.PackageLabel: "shop", corev1alpha1.PackageInstanceLabel: "shop", corev1alpha1.PackageVersionLabel: "1.0.0",
+		},
+		Template: corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{
+			Name: "deploy", Objects: []corev1alpha1.ObjectSetObject{{Object: raw(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}`)}},
+		}}},
+	}
+}
+
+func raw(json string) runtime.RawExtension { return runtime.RawExtension{Raw: []byte(json)} }
+
+func ptrTo[T any](v T) *T { return &v }
+
+func controlledBy(kind, name, uid string) func(*corev1alpha1.ObjectDeployment) {
+	return func(dep *corev1alpha1.ObjectDeployment) {
+		dep.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "package-operator.run/v1alpha1", Kind: kind, Name: name, UID: "other-uid", Controller: ptr.To(true),
+		}}
+		if uid != "" {
+			dep.OwnerReferences[0].UID = "pkg-uid"
+		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,11 +21,13 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/kube/background"
+	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/test/require"
 )
 
 const (
@@ -172,9 +173,7 @@ func TestAttempt(t *testing.T) {
 				t.Fatalf("running: %+v", a)
 			}
 			b.gate(image) <- tc.err
-			if got := b.wait(t); got != "a" {
-				t.Errorf("woke %s", got)
-			}
+			require.Equal(t, "a", b.wait(t), "woke")
 			a := b.last("a")
 			if !a.Done || !errors.Is(a.Err, tc.err) {
 				t.Errorf("%s: %+v", tc.reason, a)
@@ -197,22 +196,16 @@ func TestBackoff(t *testing.T) {
 		b.startLoad(t, named("a", image))
 		b.gate(image) <- &registry.PullError{}
 		b.wait(t)
-		if got := b.last("a").Retry.Sub(start); got != want*time.Second {
-			t.Errorf("got %s, want %ds", got, want)
-		}
+		require.Equal(t, want*time.Second, b.last("a").Retry.Sub(start))
 	}
 	b.startLoad(t, named("a", "registry.test/shop:v2"))
 	b.gate("registry.test/shop:v2") <- &registry.PullError{}
 	b.wait(t)
-	if got := b.last("a").Retry.Sub(start); got != limits.LoadBackoffMin {
-		t.Errorf("a new image starts again, got %s", got)
-	}
+	require.Equal(t, limits.LoadBackoffMin, b.last("a").Retry.Sub(start), "a new image starts again")
 	b.startLoad(t, named("a", "registry.test/shop:v2", retried("1")))
 	b.gate("registry.test/shop:v2") <- &registry.PullError{}
 	b.wait(t)
-	if got := b.last("a").Retry.Sub(start); got != limits.LoadBackoffMin {
-		t.Errorf("a requested try starts again, got %s", got)
-	}
+	require.Equal(t, limits.LoadBackoffMin, b.last("a").Retry.Sub(start), "a requested try starts again")
 }
 
 func TestNewSpecSupersedesLoad(t *testing.T) {
@@ -252,9 +245,7 @@ func TestHangingRegistryHoldsUpNoOther(t *testing.T) {
 	}
 	b.startLoad(t, named("works", image))
 	b.gate(image) <- nil
-	if got := b.wait(t); got != "works" {
-		t.Errorf("woke %s", got)
-	}
+	require.Equal(t, "works", b.wait(t), "woke")
 	running, waiting := b.hosts.Depth("hanging.test")
 	if running != limits.LoadsPerHost || waiting != 12-limits.LoadsPerHost {
 		t.Errorf("%d run, %d wait", running, waiting)
@@ -302,9 +293,7 @@ func TestLoadsAwaitAdmission(t *testing.T) {
 			synctest.Wait()
 			mu.Lock()
 			defer mu.Unlock()
-			if diff := cmp.Diff(names, loaded); diff != "" {
-				t.Errorf("%s: -want +got\n%s", when, diff)
-			}
+			require.Equal(t, names, loaded, when)
 		}
 		begin("first")
 		want("there is room", "first")
@@ -341,9 +330,7 @@ func TestAdmitted(t *testing.T) {
 		{"both have much", 1000, few, false},
 		{"another namespace has some of it, which alone would leave room", most, 1, false},
 	} {
-		if got := admitted(tc.all, tc.own); got != tc.want {
-			t.Errorf("%s: %t", tc.reason, got)
-		}
+		require.Equal(t, tc.want, admitted(tc.all, tc.own), tc.reason)
 	}
 }
 
@@ -352,9 +339,7 @@ func TestHostOf(t *testing.T) {
 	for in, want := range map[string]string{
 		image: "registry.test", "shop": "index.docker.io", "localhost:5000/a@" + digest: "localhost:5000", "!": "", "": "",
 	} {
-		if got := hostOf(in); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
+		require.Equal(t, want, hostOf(in), in)
 	}
 }
 
@@ -371,9 +356,7 @@ func TestInFlight(t *testing.T) {
 		for range results {
 			r.wait(t)
 		}
-		if got := inFlight(); got != 1 {
-			t.Errorf("%d packages are on their way, want the one that was loaded", got)
-		}
+		require.Equal(t, 1, inFlight(), "packages are on their way")
 	}
 	if r.drop("loads"); inFlight() != 0 {
 		t.Error("a package counts as on its way after its status was written")
@@ -410,9 +393,7 @@ func TestLongLoadsHoldUpNoOther(t *testing.T) {
 	}
 	b.startLoad(t, named("short", "registry.test/short:v1"))
 	b.gate("registry.test/short:v1") <- nil
-	if got := b.wait(t); got != "short" {
-		t.Errorf("woke %s", got)
-	}
+	require.Equal(t, "short", b.wait(t), "woke")
 	for range 2 * limits.LoadsPerHost {
 		b.gate(long) <- nil
 		uid := b.wait(t)
@@ -425,9 +406,7 @@ func TestLongLoadsHoldUpNoOther(t *testing.T) {
 	b.drop("dropped")
 	b.startLoad(t, named("last", "registry.test/short:v1"))
 	b.gate("registry.test/short:v1") <- nil
-	if got := b.wait(t); got != "last" {
-		t.Errorf("woke %s", got)
-	}
+	require.Equal(t, "last", b.wait(t), "woke")
 }
 
 // Spread looks stay within the interval, and not at its start.
@@ -443,8 +422,102 @@ func TestSpread(t *testing.T) {
 func TestTagged(t *testing.T) {
 	t.Parallel()
 	for ref, want := range map[string]bool{"a": true, "a:b": true, "a@" + digest: false, "a:b@" + digest: false, "A!": false} {
-		if got := Tagged(ref); got != want {
-			t.Errorf("%s: %t", ref, got)
+		require.Equal(t, want, Tagged(ref), ref)
+	}
+}
+
+func TestFingerprint(t *testing.T) {
+	t.Parallel()
+	base := newPackage(func(p *corev1alpha1.Package) { p.Spec.Config = raw(`{"b":1.0,"a":{"y":2,"x":null}}`) })
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*corev1alpha1.Package)
+		same   bool
+	}{
+		"order of keys": {"the API server sorts them", func(p *corev1alpha1.Package) { p.Spec.Config = raw(`{"a": {"x":null,"y":2}, "b": 1}`) }, true},
+		"pause":         {"not content", paused, true},
+		"labels":        {"not content", func(p *corev1alpha1.Package) { p.Labels = map[string]string{"a": "b"} }, true},
+		"limits":        {"followed without a load", func(p *corev1alpha1.Package) { p.Spec.RevisionHistoryLimit = new(int32) }, true},
+		"image":         {"content", func(p *corev1alpha1.Package) { p.Spec.Image += "2" }, false},
+		"component":     {"content", func(p *corev1alpha1.Package) { p.Spec.Component = "x" }, false},
+		"config value":  {"content", func(p *corev1alpha1.Package) { p.Spec.Config = raw(`{"b":1,"a":{"y":3,"x":null}}`) }, false},
+		"no config":     {"content", func(p *corev1alpha1.Package) { p.Spec.Config = nil }, false},
+		"slicing": {"the template changes", func(p *corev1alpha1.Package) {
+			p.Annotations = map[string]string{corev1alpha1.ChunkingStrategyAnnotation: "NoOp"}
+		}, false},
+	} {
+		changed := base.DeepCopy()
+		tc.change(changed)
+		if same := printOf(base) == printOf(changed); same != tc.same {
+			t.Errorf("%s: same is %t (%s)", name, same, tc.reason)
 		}
+	}
+	// The hash is stored: a different one makes every package load again.
+	if got, want := printOf(base).String(), "v1-78712872a00cdaaf0ede59cab347690d-89fe91ff0efff26ab39dd193a3fde086"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if back, ok := parseFingerprint(printOf(base).String()); !ok || back != printOf(base) {
+		t.Errorf("read back as %v", back)
+	}
+}
+
+func TestForeignHashes(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason     string
+		generation int64
+		invalid    bool
+		want       Unpacked
+	}{
+		"current":          {"moving in from another engine does not pull", 2, false, UnpackedCurrent},
+		"of an older spec": {"it does not describe this one", 1, false, UnpackedNever},
+		"invalid":          {"that engine remembered failures as well", 2, true, UnpackedNever},
+	} {
+		pkg := newPackage()
+		pkg.Status.UnpackedHash = strings.Repeat("0f", 32)
+		conditions.Set(&pkg.Status.Conditions, tc.generation, corev1alpha1.ConditionUnpacked, true, corev1alpha1.ReasonUnpackSuccess, "")
+		if tc.invalid {
+			conditions.Set(&pkg.Status.Conditions, tc.generation, corev1alpha1.ConditionInvalid, true, corev1alpha1.ReasonLoadError, "")
+		}
+		require.Equal(t, tc.want, Compare(pkg, printOf(pkg)), name)
+	}
+}
+
+// Each field that a package is rendered from changes the fingerprint; other fields do not.
+func TestFingerprintCoversTheSpec(t *testing.T) {
+	t.Parallel()
+	base := printOf(newPackage())
+	for name, change := range map[string]func(*corev1alpha1.PackageSpec){
+		"configFrom": func(s *corev1alpha1.PackageSpec) {
+			s.ConfigFrom = []corev1alpha1.ValueSource{{ConfigMapKeyRef: &corev1alpha1.ConfigMapKeyReference{Name: "a", Key: "b"}}}
+		},
+		"patches":             func(s *corev1alpha1.PackageSpec) { s.Patches = []corev1alpha1.PackagePatch{{Patch: "x"}} },
+		"commonMetadata":      func(s *corev1alpha1.PackageSpec) { s.CommonMetadata = &corev1alpha1.CommonMetadata{} },
+		"defaultNamespace":    func(s *corev1alpha1.PackageSpec) { s.DefaultNamespace = "x" },
+		"collisionProtection": func(s *corev1alpha1.PackageSpec) { s.CollisionProtection = corev1alpha1.CollisionProtectionNone },
+	} {
+		if got := printOf(newPackage(func(p *corev1alpha1.Package) { change(&p.Spec) })); got.Spec == base.Spec || got.Environment != base.Environment {
+			t.Errorf("%s: %s, without %s", name, got, base)
+		}
+	}
+	for name, change := range map[string]func(*corev1alpha1.PackageSpec){
+		"imagePullSecrets": func(s *corev1alpha1.PackageSpec) {
+			s.ImagePullSecrets = []corev1alpha1.LocalSecretReference{{Name: "a"}}
+		},
+		"imagePullPolicy": func(s *corev1alpha1.PackageSpec) { s.ImagePullPolicy = corev1alpha1.ImagePullPolicyNever },
+		"driftPolicy":     func(s *corev1alpha1.PackageSpec) { s.DriftPolicy = corev1alpha1.DriftPolicyReport },
+		"deletionPolicy":  func(s *corev1alpha1.PackageSpec) { s.DeletionPolicy = corev1alpha1.DeletionPolicyOrphan },
+	} {
+		require.Equal(t, base, printOf(newPackage(func(p *corev1alpha1.Package) { change(&p.Spec) })), name)
+	}
+	one, err := FingerprintOf(newPackage(), origin, env, map[string]string{"Secret team/a": "uid/1"}, "")
+	two, err2 := FingerprintOf(newPackage(), origin, env, map[string]string{"Secret team/a": "uid/2"}, "")
+	if errors.Join(err, err2) != nil || one == two || one.Spec != base.Spec || one.Environment == base.Environment {
+		t.Errorf("a changed source is not a change of the spec: %s, %s, %s", base, one, two)
+	}
+	one, err = FingerprintOf(newPackage(), origin, env, nil, "a/=b/;0")
+	two, err2 = FingerprintOf(newPackage(), origin, env, nil, "a/=c/;0")
+	if errors.Join(err, err2) != nil || one == two || one == base || one.Spec != base.Spec {
+		t.Errorf("a change of the manager's overrides renders packages again: %s, %s, %s", base, one, two)
 	}
 }

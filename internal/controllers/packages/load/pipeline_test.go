@@ -1,15 +1,28 @@
 package load
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	ggcr "github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	ggcrremote "github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -23,6 +36,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/test/require"
+	"lockstep.run/lockstep/test/signed"
 )
 
 // A remedy names the object that the user has.
@@ -46,9 +61,7 @@ func TestRemediesNameTheKind(t *testing.T) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}
 	}
-	if !strings.Contains(wrong.Error(), "spec.config of the Package.") {
-		t.Errorf("the error was changed: %v", wrong)
-	}
+	require.Contains(t, wrong.Error(), "spec.config of the Package.", fmt.Sprintf("the error was changed: %v", wrong))
 	for _, err := range []error{nil, errors.New("no route")} {
 		if got := forKindOf(&corev1alpha1.ClusterPackage{}, err); !errors.Is(got, err) {
 			t.Errorf("%v became %v", err, got)
@@ -86,9 +99,7 @@ func TestContentNamesTheMirror(t *testing.T) {
 	policies := imagepolicy.NewSet([]imagepolicy.Policy{{Name: "mirrors", Prefixes: []string{"registry.example.com"}, Rewrite: "mirror.example.com/team"}}, false, time.Now())
 	for image, want := range map[string]string{"registry.example.com/shop:v1": "mirror.example.com/team/shop:v1 by the ImageConfig mirrors", "ghcr.io/shop:v1": ""} {
 		in := Request{Pkg: newPackage(), Image: image, Policies: policies}
-		if got := (&Pipeline{}).contentOf(in, &registry.Image{}, &loader.Package{Manifest: &manifestsv1alpha1.PackageManifest{}}).Mirror; got != want {
-			t.Errorf("%s: %q, want %q", image, got, want)
-		}
+		require.Equal(t, want, (&Pipeline{}).contentOf(in, &registry.Image{}, &loader.Package{Manifest: &manifestsv1alpha1.PackageManifest{}}).Mirror, image)
 	}
 }
 
@@ -171,9 +182,7 @@ func TestRooms(t *testing.T) {
 	} {
 		p := &Pipeline{Memory: quota.New(tc.limit)}
 		for size, want := range tc.rooms {
-			if got := p.roomOf(size); got != want {
-				t.Errorf("%s: size %d has room for %d, want %d", tc.reason, size, got, want)
-			}
+			require.Equal(t, want, p.roomOf(size), fmt.Sprintf("%s: size %d has room for", tc.reason, size))
 		}
 		if got := p.weightOf(2) / mebibyte * mebibyte; got != tc.weight {
 			t.Errorf("%s: %d MiB", tc.reason, got/mebibyte)
@@ -191,5 +200,80 @@ func TestRooms(t *testing.T) {
 		if again, ok := repeated(Request{}, tc.err); ok != tc.ok || again.Long != tc.long || again.Size != tc.size {
 			t.Errorf("%v: %t, long %t, size %d", tc.err, ok, again.Long, again.Size)
 		}
+	}
+}
+
+// The digest that was verified is the one that is pulled, even if the tag has moved to another
+// image since.
+func TestTagMovesAfterVerification(t *testing.T) {
+	t.Parallel()
+	own, swap := signed.NewPair(t), func() {}
+	inner := ggcr.New(ggcr.Logger(log.New(io.Discard, "", 0)))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/referrers/") {
+			swap()
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	host := strings.TrimPrefix(server.URL, "http://")
+	ref, err := name.ParseReference(host+"/shop:v1", name.Insecure)
+	require.NoError(t, err)
+	push := func(text string) string {
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		_ = w.WriteHeader(&tar.Header{Name: "package/manifest.yaml", Typeflag: tar.TypeReg, Size: int64(len(text)), Mode: 0o644})
+		_, _ = w.Write([]byte(text))
+		_ = w.Close()
+		image, err := mutate.AppendLayers(empty.Image, static.NewLayer(b.Bytes(), types.OCIUncompressedLayer))
+		if err == nil {
+			err = ggcrremote.Write(ref, image)
+		}
+		require.NoError(t, err)
+		digest, _ := image.Digest()
+		return digest.String()
+	}
+	digest := push("good")
+	signed.Attach(t, ref.Context(), digest, own.Bundle(t, digest))
+	swapped := ""
+	swap = func() {
+		if swapped == "" {
+			swapped = push("evil")
+		}
+	}
+	puller, err := registry.NewPuller(registry.Options{InsecureRegistries: []string{host}})
+	require.NoError(t, err)
+	policies := []imagepolicy.Policy{{Name: "p", Prefixes: []string{host}, Verification: &imagepolicy.Verification{
+		Mode: imagepolicy.Enforce, Purposes: []imagepolicy.Purpose{imagepolicy.Package}, Authorities: []imagepolicy.Authority{own.Authority()},
+	}}}
+	in := Request{Pkg: newPackage(), Image: ref.String(), Policies: imagepolicy.NewSet(policies, false, time.Now())}
+	in.Origin.Image = in.Image
+	p := &Pipeline{Puller: puller, ClusterPullSecrets: true, Credentials: &sources.Credentials{}, Memory: quota.New(0)}
+	admit := func() error { return nil }
+	image, outcome, err := p.pull(t.Context(), in, admit, nil)
+	if err != nil || swapped == "" || image.Digest != digest || string(image.Files["manifest.yaml"]) != "good" || outcome.Verified == nil {
+		t.Fatalf("%v, %+v, %+v, the tag leads to %s", err, image, outcome, swapped)
+	}
+	_, _, err = p.pull(t.Context(), in, admit, nil)
+	if refusal := imagepolicy.RefusalOf(err); refusal == nil || refusal.Reason != imagepolicy.ReasonNoSignature || !strings.Contains(refusal.Message, "no signature of "+swapped) {
+		t.Errorf("the other image: %v", err)
+	}
+}
+
+// An error of a pull from a mirror names the image of the spec, and the author of the mirror.
+func TestMirrorThatFails(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(ggcr.New(ggcr.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	host := strings.TrimPrefix(server.URL, "http://")
+	puller, err := registry.NewPuller(registry.Options{InsecureRegistries: []string{host}})
+	require.NoError(t, err)
+	policies := []imagepolicy.Policy{{Name: "mirror", Prefixes: []string{"registry.example.com"}, Rewrite: host}}
+	in := Request{Pkg: newPackage(), Image: "registry.example.com/shop:v1", Policies: imagepolicy.NewSet(policies, false, time.Now())}
+	in.Origin.Image = in.Image
+	p := &Pipeline{Puller: puller, ClusterPullSecrets: true, Credentials: &sources.Credentials{}, Memory: quota.New(0)}
+	_, _, err = p.pull(t.Context(), in, func() error { return nil }, nil)
+	if err == nil || !strings.Contains(err.Error(), host+"/shop:v1") || !strings.Contains(err.Error(), "(the ImageConfig mirror has it pulled in place of registry.example.com/shop:v1)") {
+		t.Error(err)
 	}
 }

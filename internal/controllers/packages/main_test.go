@@ -1,9 +1,0 @@
-package packages
-
-import (
-	"testing"
-
-	"lockstep.run/lockstep/test/properties"
-)
-
-func TestMain(m *testing.M) { properties.Main(m, 1000) }
