@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"lockstep.run/lockstep/test/properties"
 )
 
 // fleet is a model of hosted clusters with Packages, and of a manager that is killed at any time.
@@ -188,3 +190,5 @@ func (f *fleet) finish() {
 		f.t.Fatalf("at rest, yet %v is queued", f.queue)
 	}
 }
+
+func TestMain(m *testing.M) { properties.Main(m, 5000) }

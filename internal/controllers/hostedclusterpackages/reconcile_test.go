@@ -27,6 +27,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/leadership"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // server is an API server with one HostedClusterPackage, which logs the writes.
@@ -268,9 +269,7 @@ func TestRefusals(t *testing.T) {
 	r.refuse["ns-a"] = conflict(".spec.image")
 	r.upgrade("shop:v2")
 	r.expect("the next takes its place", "status [ns-a], apply ns-a, status [ns-b], apply ns-b", time.Second)
-	if want := "ApplyError: Package ns-a/shop: update Package ns-a/shop: conflict with .spec.image"; r.ready() != want {
-		t.Errorf("%s, want %s", r.ready(), want)
-	}
+	require.Equal(t, "ApplyError: Package ns-a/shop: update Package ns-a/shop: conflict with .spec.image", r.ready())
 	r.rollOut()
 	r.now = r.now.Add(time.Second)
 	r.expect("sent again after a pause", "status [ns-a], apply ns-a", limits.PackageStatusInterval)
@@ -314,9 +313,7 @@ func TestFailureIsReported(t *testing.T) {
 	r.expect("it can end soon", ": the cache has stopped", 0)
 	r.now = r.now.Add(limits.ErrorsUnreported)
 	r.expect("it lasts", "status []: the cache has stopped", 0)
-	if want := "ApplyError: the cache has stopped"; r.ready() != want {
-		t.Errorf("%s, want %s", r.ready(), want)
-	}
+	require.Equal(t, "ApplyError: the cache has stopped", r.ready())
 	r.unread = nil
 	r.expect("it has ended", "status []", 0)
 	if !strings.HasPrefix(r.ready(), corev1alpha1.ReasonAllPackagesProgressed) {

@@ -162,8 +162,6 @@ func TestTransitionEvents(t *testing.T) {
 		{working, stalled, "[{Warning Stuck Rollout conflict}]"},
 		{stalled, stalled, "[]"},
 	} {
-		if got := fmt.Sprint(transitionEvents(tc.before, tc.after)); got != tc.want {
-			t.Errorf("%v to %v: %s, want %s", tc.before, tc.after, got, tc.want)
-		}
+		require.Equal(t, tc.want, fmt.Sprint(transitionEvents(tc.before, tc.after)), fmt.Sprintf("%v to %v", tc.before, tc.after))
 	}
 }

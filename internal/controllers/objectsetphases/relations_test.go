@@ -2,13 +2,21 @@ package objectsetphases
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/properties"
+	"lockstep.run/lockstep/test/require"
 )
 
 func after(names ...string) []corev1alpha1.PreviousRevisionReference {
@@ -42,9 +50,7 @@ func TestRelationOf(t *testing.T) {
 		{"of the same set", relative{set: "set-1", previous: after("x")}, relative{uid: "b", name: "x", set: "set-1"}, unrelated},
 		{"its own set", relative{set: "set-1", deployment: "shop", revision: 2}, relative{uid: "b", name: "set-1", deployment: "shop", revision: 1}, unrelated},
 	} {
-		if got := tc.me.relationOf(&tc.other); got != tc.want {
-			t.Errorf("%s: got %d, want %d", tc.reason, got, tc.want)
-		}
+		require.Equal(t, tc.want, tc.me.relationOf(&tc.other), tc.reason)
 	}
 }
 
@@ -82,9 +88,7 @@ func TestRelationToDeployment(t *testing.T) {
 		{"both", []int64{1, 2, 3}, successor},
 		{"none", nil, unrelated},
 	} {
-		if got := relationToDeployment(2, tc.owning); got != tc.want {
-			t.Errorf("%s: got %d, want %d", tc.reason, got, tc.want)
-		}
+		require.Equal(t, tc.want, relationToDeployment(2, tc.owning), tc.reason)
 	}
 }
 
@@ -105,8 +109,123 @@ func TestPhaseName(t *testing.T) {
 		{"of something else", "shop-1-deploy", made("Package", "shop-1"), "shop-1-deploy"},
 	} {
 		phase := &corev1alpha1.ObjectSetPhase{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: tc.name, OwnerReferences: tc.refs}}
-		if got := phaseName(phase); got != tc.want {
-			t.Errorf("%s: got %s, want %s", tc.reason, got, tc.want)
+		require.Equal(t, tc.want, phaseName(phase), tc.reason)
+	}
+}
+
+// The remaining objects of a phase are spared for a later revision, unless that one leaves, too.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	deleted := ptr.To(metav1.NewTime(time.Unix(1e9, 0)))
+	for reason, tc := range map[string]struct {
+		phase, set                                  bool // what the later revision has: a phase of the class, objects of the deployment
+		phaseDeleted, deploymentDeleted, deployment bool
+		elsewhere                                   bool // the class is of another cluster
+		want                                        bool
+	}{
+		"no later revision":                  {deployment: true},
+		"a later phase":                      {phase: true, deployment: true, want: true},
+		"a later phase that leaves":          {phase: true, phaseDeleted: true, deployment: true},
+		"a later set without a phase":        {set: true, deployment: true, want: true},
+		"a later set of a deleted package":   {set: true, deployment: true, deploymentDeleted: true},
+		"a later phase of a deleted package": {phase: true, deployment: true, deploymentDeleted: true},
+		"a later phase of an absent package": {phase: true},
+		"a later phase in another cluster":   {phase: true, elsewhere: true, want: true},
+	} {
+		labels := map[string]string{corev1alpha1.PhaseClassLabel: "default", corev1alpha1.ObjectDeploymentLabel: "shop"}
+		me := &corev1alpha1.ObjectSetPhase{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "shop-1-deploy", UID: "phase-1", Labels: labels}, Spec: corev1alpha1.ObjectSetPhaseSpec{Revision: 1},
+		}
+		all := []client.Object{me}
+		if tc.phase {
+			later := &corev1alpha1.ObjectSetPhase{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "shop-2-deploy", UID: "phase-2", Labels: labels}, Spec: corev1alpha1.ObjectSetPhaseSpec{Revision: 2},
+			}
+			if tc.phaseDeleted {
+				later.DeletionTimestamp, later.Finalizers = deleted, []string{"a/b"}
+			}
+			all = append(all, later)
+		}
+		if tc.set {
+			all = append(all, &corev1alpha1.ObjectSet{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "shop-2", UID: "set-2", Labels: labels, OwnerReferences: []metav1.OwnerReference{{
+					APIVersion: corev1alpha1.GroupVersion.String(), Kind: "ObjectDeployment", Name: "shop", UID: "shop", Controller: ptr.To(true),
+				}}},
+				Spec: corev1alpha1.ObjectSetSpec{Revision: 2},
+			})
+		}
+		if tc.deployment {
+			deployment := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "shop", UID: types.UID("shop")}}
+			if tc.deploymentDeleted {
+				deployment.DeletionTimestamp, deployment.Finalizers = deleted, []string{"a/b"}
+			}
+			all = append(all, deployment)
+		}
+		scheme := runtime.NewScheme()
+		require.NoError(t, corev1alpha1.AddToScheme(scheme))
+		c := &class{name: "default", reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).Build(), fresh: mutationcache.NewStore()}
+		if tc.elsewhere {
+			c.target = &corev1alpha1.TargetReference{}
+		}
+		of, _, err := c.Relate(t.Context(), me)
+		if err != nil || of.Replaced != tc.want || tc.want && of.Successors.Len() == 0 {
+			t.Errorf("%s: %+v, %v", reason, of, err)
 		}
 	}
 }
+
+func stored(raw string) []corev1alpha1.ObjectSetObject {
+	return []corev1alpha1.ObjectSetObject{{Object: runtime.RawExtension{Raw: []byte(raw)}}}
+}
+
+// TestPhaseSet: an ObjectSetPhase is a set with one phase, and its status is stored whole. A status
+// that is read again equals the written one, so that it is not written twice.
+func TestPhaseSet(t *testing.T) {
+	t.Parallel()
+	probe := corev1alpha1.ObjectSetProbe{Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ConfigMap"}}}
+	phase := &corev1alpha1.ObjectSetPhase{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "deploy", UID: "uid", Generation: 2},
+		Spec: corev1alpha1.ObjectSetPhaseSpec{
+			Paused: true, Revision: 3, Previous: after("before"), Objects: stored(`{"kind": "ConfigMap"}`), AvailabilityProbes: []corev1alpha1.ObjectSetProbe{probe},
+		},
+	}
+	phase.Annotations = map[string]string{corev1alpha1.ServiceAccountAnnotation: "small"}
+	if there := newPhaseSet(phase, &corev1alpha1.TargetReference{}); there.ObjectSetSpec().ServiceAccountName != "" {
+		t.Error("an agent writes as an account, not as the user of its kubeconfig")
+	}
+	set := newPhaseSet(phase, nil)
+	want := corev1alpha1.ObjectSetSpec{LifecycleState: corev1alpha1.ObjectSetLifecycleStatePaused, Revision: 3, Previous: after("before")}
+	want.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "deploy", Objects: stored(`{"kind": "ConfigMap"}`)}}
+	want.ServiceAccountName = "small"
+	want.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{probe}
+	require.Equal(t, &want, set.ObjectSetSpec(), "its spec")
+	require.Equal(t, &corev1alpha1.ObjectSetStatus{}, set.ObjectSetStatus(), "the status of a new one")
+
+	*set.ObjectSetStatus() = corev1alpha1.ObjectSetStatus{
+		Conditions: []metav1.Condition{{Type: "Available"}}, ObservedGeneration: 2, Revision: 3,
+		Phases:       []corev1alpha1.PhaseStatus{{Name: "deploy", State: corev1alpha1.PhaseStateProbing, Ready: 1, Total: 2}},
+		ControllerOf: []corev1alpha1.ControlledObjectReference{{Name: "a"}}, Blocking: []corev1alpha1.BlockingObject{{Name: "a"}},
+	}
+	copied := set.DeepCopyObject().(*phaseSet)
+	set.Flush()
+	if phase.Status.State != corev1alpha1.PhaseStateProbing || phase.Status.TotalObjects != 2 {
+		t.Errorf("stored as %+v", phase.Status)
+	}
+	require.Equal(t, set.ObjectSetStatus(), newPhaseSet(phase, nil).ObjectSetStatus(), "read again")
+	if set.ObjectSetStatus().Conditions[0].Type = "Changed"; copied.StatusConditions() == nil || (*copied.StatusConditions())[0].Type != "Available" {
+		t.Error("a copy shares its status")
+	}
+	require.Equal(t, "Available", phase.Status.Conditions[0].Type, "the stored status is shared")
+}
+
+// A manager also has deployments, but reconciles at most as many owners at a time as an agent,
+// which only has phases.
+func TestWorkersAreShared(t *testing.T) {
+	t.Parallel()
+	manager, agent := (&class{}).settings(), (&class{target: &corev1alpha1.TargetReference{}}).settings()
+	if got := limits.DeploymentWorkers + manager.Workers; manager.Workers == 0 || got != agent.Workers {
+		t.Errorf("a manager has %d workers, an agent %d", got, agent.Workers)
+	}
+}
+
+func TestMain(m *testing.M) { properties.Main(m, 400) }

@@ -3,6 +3,7 @@ package objecttemplates
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/engine/tracking"
+	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
@@ -172,5 +174,25 @@ func TestStraysBesideOneThatIsHeld(t *testing.T) {
 	}
 	if removal := s.rollout.Loaded(engine.RemovalOf(owner)); removal != nil {
 		t.Errorf("all are deleted, and %d are still listed for removal", removal.Size())
+	}
+}
+
+// The object in the place of a template's is deleted before its watch starts, so that no event
+// follows.
+func TestRivalIsGoneBeforeItIsWatched(t *testing.T) {
+	t.Parallel()
+	s := &state{}
+	for i, step := range []struct {
+		observed sources.State
+		changed  bool
+	}{
+		{sources.State{}, false},
+		{sources.State{Known: true}, true},
+		{sources.State{Known: true}, false},
+		{sources.State{Known: true, Version: "1"}, true},
+		{sources.State{Known: true, Version: "1"}, false},
+		{sources.State{Known: true}, true},
+	} {
+		require.Equal(t, step.changed, s.rivalChanged(step.observed), fmt.Sprintf("step %d: %+v is a change", i, step.observed))
 	}
 }

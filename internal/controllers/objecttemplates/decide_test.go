@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/render"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestReadable(t *testing.T) {
@@ -92,9 +93,7 @@ func TestPlan(t *testing.T) {
 		p := planOf(&corev1alpha1.ObjectTemplateSpec{Sources: []corev1alpha1.ObjectTemplateSource{tc.source}}, tc.owner)
 		refs, err := p.scopes(tc.owner, served)
 		if err = errors.Join(p.err, err); tc.err != "" {
-			if err == nil || !strings.Contains(err.Error(), tc.err) {
-				t.Errorf("%s: %v", tc.reason, err)
-			}
+			require.ErrorContains(t, err, tc.err, tc.reason)
 			continue
 		}
 		if err != nil || len(refs) != 1 || refs[0].String() != tc.want {
@@ -269,9 +268,7 @@ func TestDiscreet(t *testing.T) {
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	err := &render.ObjectError{Line: 3, Details: `at <atoi .config.x>: error calling atoi: strconv.Atoi: parsing "hunter2": invalid syntax`}
-	if got := explain(err, false); !strings.Contains(got, "hunter2") {
-		t.Errorf("without a Secret: %s", got)
-	}
+	require.Contains(t, explain(err, false), "hunter2", "without a Secret")
 	got := explain(err, true)
 	if !strings.HasPrefix(got, "line 3: at <atoi .config.x>: it failed") || strings.Contains(got, "hunter2") {
 		t.Errorf("with a Secret: %s", got)
@@ -279,7 +276,5 @@ func TestExplain(t *testing.T) {
 	if got := explain(&render.ObjectError{Details: "hunter2"}, true); strings.Contains(got, "hunter2") {
 		t.Errorf("without an expression: %s", got)
 	}
-	if got := explain(fmt.Errorf("other"), false); got != "other" {
-		t.Errorf("another error: %s", got)
-	}
+	require.Equal(t, "other", explain(fmt.Errorf("other"), false), "another error")
 }

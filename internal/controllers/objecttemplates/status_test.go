@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -55,36 +54,28 @@ func TestStatus(t *testing.T) {
 		// controls means that status.controllerOf names the object.
 		controls bool
 	}{
-		{
-			reason: "applied", view: view{tmpl: newTemplate(was(corev1alpha1.ConditionObjectTemplateInvalid, "SourceError"), was("Stalled", "SourceError")), outcome: outcome{applied: true, desired: desired}},
-			want: []string{rendered}, controls: true,
-		},
-		{
-			reason: "a source is missing: the object stays, and so does its reported status",
-			view: view{tmpl: newTemplate(was("Available", "Fine")), outcome: outcome{problem: &problem{
+		{"applied",
+			view{tmpl: newTemplate(was(corev1alpha1.ConditionObjectTemplateInvalid, "SourceError"), was("Stalled", "SourceError")), outcome: outcome{applied: true, desired: desired}},
+			[]string{rendered}, true},
+		{"a source is missing: the object stays, and so does its reported status",
+			view{tmpl: newTemplate(was("Available", "Fine")), outcome: outcome{problem: &problem{
 				reason: corev1alpha1.ReasonSourceError, message: "m", invalid: true, passes: true,
 			}}},
-			want: []string{"Available=True/Fine", "Ready=False/SourceError", "Reconciling=True/SourceError", "package-operator.run/Invalid=True/SourceError"},
-		},
-		{
-			reason: "the template is wrong", view: view{tmpl: newTemplate(), outcome: outcome{problem: invalid(corev1alpha1.ReasonTemplateError, "m")}},
-			want: []string{"Ready=False/TemplateError", "Stalled=True/TemplateError", "package-operator.run/Invalid=True/TemplateError"},
-		},
-		{
-			reason: "another one has the object", view: view{tmpl: newTemplate(), outcome: outcome{desired: desired, blocking: []phases.Blocker{{Key: desired.Key, Kind: phases.BlockCollision}}}},
-			want: []string{"Ready=False/CollisionDetected", "Stalled=True/CollisionDetected"},
-		},
-		{
-			reason: "the write is refused", view: view{tmpl: newTemplate(), outcome: outcome{desired: desired, blocking: []phases.Blocker{{Key: desired.Key, Kind: phases.BlockRefused}}}},
-			want: []string{"Ready=False/ApplyError", "Reconciling=True/ApplyError"},
-		},
-		{
-			reason: "the former object is not on its way out yet", view: view{tmpl: newTemplate(), outcome: outcome{applied: true, desired: desired, leaving: []objects.Key{{Kind: "Secret"}}}},
-			want: []string{rendered},
-		},
-		{
-			reason: "conditions of the object, without removed ones", controls: true,
-			view: view{tmpl: newTemplate(was("Gone", "x")), outcome: outcome{applied: true, desired: desired, live: record(`{"observedGeneration":5,"conditions":[
+			[]string{"Available=True/Fine", "Ready=False/SourceError", "Reconciling=True/SourceError", "package-operator.run/Invalid=True/SourceError"}, false},
+		{"the template is wrong",
+			view{tmpl: newTemplate(), outcome: outcome{problem: invalid(corev1alpha1.ReasonTemplateError, "m")}},
+			[]string{"Ready=False/TemplateError", "Stalled=True/TemplateError", "package-operator.run/Invalid=True/TemplateError"}, false},
+		{"another one has the object",
+			view{tmpl: newTemplate(), outcome: outcome{desired: desired, blocking: []phases.Blocker{{Key: desired.Key, Kind: phases.BlockCollision}}}},
+			[]string{"Ready=False/CollisionDetected", "Stalled=True/CollisionDetected"}, false},
+		{"the write is refused",
+			view{tmpl: newTemplate(), outcome: outcome{desired: desired, blocking: []phases.Blocker{{Key: desired.Key, Kind: phases.BlockRefused}}}},
+			[]string{"Ready=False/ApplyError", "Reconciling=True/ApplyError"}, false},
+		{"the former object is not on its way out yet",
+			view{tmpl: newTemplate(), outcome: outcome{applied: true, desired: desired, leaving: []objects.Key{{Kind: "Secret"}}}},
+			[]string{rendered}, false},
+		{"conditions of the object, without removed ones",
+			view{tmpl: newTemplate(was("Gone", "x")), outcome: outcome{applied: true, desired: desired, live: record(`{"observedGeneration":5,"conditions":[
 				{"type":"Available","status":"True","reason":"Fine","observedGeneration":5},
 				{"type":"Unnumbered","status":"False","reason":"Fine"},
 				{"type":"Old","status":"True","reason":"Fine","observedGeneration":4},
@@ -92,25 +83,18 @@ func TestStatus(t *testing.T) {
 				{"type":"example.com/Mapped","status":"true","reason":"not ready"},
 				{"type":"not a type","status":"True"}, {"type":7}, "text", null,
 				{"type":"package-operator.run/Invalid","status":"True","reason":"Theirs"}]}`)}},
-			want: []string{"Available=True/Fine", "Bare=True/Unknown", rendered, "Unnumbered=False/Fine", "example.com/Mapped=True/not_ready"},
-		},
-		{
-			reason: "a status of an earlier generation is ignored", controls: true,
-			view: view{tmpl: newTemplate(was("Available", "Kept")), outcome: outcome{applied: true, desired: desired, live: record(`{"observedGeneration":4,"conditions":[
+			[]string{"Available=True/Fine", "Bare=True/Unknown", rendered, "Unnumbered=False/Fine", "example.com/Mapped=True/not_ready"}, true},
+		{"a status of an earlier generation is ignored",
+			view{tmpl: newTemplate(was("Available", "Kept")), outcome: outcome{applied: true, desired: desired, live: record(`{"observedGeneration":4,"conditions":[
 				{"type":"Available","status":"False","reason":"Old"}, {"type":"Ready","status":"True","reason":"Old"}]}`)}},
-			want: []string{"Available=True/Kept", "Ready=False/Progressing", "Reconciling=True/Progressing"},
-		},
-		{
-			reason: "as ready as the object", controls: true,
-			view: view{tmpl: newTemplate(), outcome: outcome{applied: true, desired: desired, live: record(`{"conditions":[
+			[]string{"Available=True/Kept", "Ready=False/Progressing", "Reconciling=True/Progressing"}, true},
+		{"as ready as the object",
+			view{tmpl: newTemplate(), outcome: outcome{applied: true, desired: desired, live: record(`{"conditions":[
 				{"type":"Ready","status":"False","reason":"Pulling","message":"m"}, {"type":"Stalled","status":"True","reason":"Pulling"}]}`)}},
-			want: []string{"Ready=False/Pulling", "Stalled=True/Pulling"},
-		},
-		{
-			reason: "conditions of another shape", controls: true,
-			view: view{tmpl: newTemplate(), outcome: outcome{applied: true, desired: desired, live: record(`{"conditions":{"a":"b"}}`)}},
-			want: []string{rendered},
-		},
+			[]string{"Ready=False/Pulling", "Stalled=True/Pulling"}, true},
+		{"conditions of another shape",
+			view{tmpl: newTemplate(), outcome: outcome{applied: true, desired: desired, live: record(`{"conditions":{"a":"b"}}`)}},
+			[]string{rendered}, true},
 	} {
 		status := statusOf(tc.view)
 		require.Equal(t, tc.want, lines(status.Conditions), tc.reason)
@@ -124,9 +108,7 @@ func TestStatus(t *testing.T) {
 		}
 		// An unchanged status is not written.
 		tc.view.tmpl.(*corev1alpha1.ObjectTemplate).Status = *status
-		if diff := cmp.Diff(status, statusOf(tc.view)); diff != "" {
-			t.Errorf("%s: again:\n%s", tc.reason, diff)
-		}
+		require.Equal(t, status, statusOf(tc.view), fmt.Sprintf("%s: again", tc.reason))
 	}
 }
 
@@ -171,8 +153,6 @@ func TestTransitionEvents(t *testing.T) {
 		for _, e := range transitionEvents(tc.before, tc.after) {
 			got += e.Kind + " " + e.Reason
 		}
-		if got != tc.want {
-			t.Errorf("%s: %q", tc.reason, got)
-		}
+		require.Equal(t, tc.want, got, tc.reason)
 	}
 }

@@ -88,9 +88,7 @@ func TestKeys(t *testing.T) {
 			got, err = k.read(decoded(t, live))
 		}
 		if tc.err != "" {
-			if err == nil || !strings.Contains(err.Error(), tc.err) {
-				t.Errorf("%s: got %v and error %v, want an error about %q", tc.key, got, err, tc.err)
-			}
+			require.ErrorContains(t, err, tc.err, tc.key)
 			continue
 		}
 		if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
@@ -143,9 +141,7 @@ func TestDestinations(t *testing.T) {
 	} {
 		got, err := collect(t, "ConfigMap", `{"a":"1","b":{"c":"2"}}`, tc.items)
 		if tc.err != "" {
-			if err == nil || !strings.Contains(err.Error(), tc.err) {
-				t.Errorf("%s: %v", tc.reason, err)
-			}
+			require.ErrorContains(t, err, tc.err, tc.reason)
 		} else if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v\n%s", tc.reason, err, diff)
 		}

@@ -10,6 +10,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 var (
@@ -50,62 +51,54 @@ func TestDecide(t *testing.T) {
 		want   step
 		wait   time.Duration
 	}{
-		"new":                   {reason: "it is unknown", want: stepFetch},
-		"paused":                {reason: "nothing is fetched", change: paused, want: stepPaused},
-		"paused while fetching": {reason: "the fetch is not cut short", change: paused, view: view{attempt: running}, want: stepWait},
-		"unknown inputs":        {reason: "they are known in a moment", view: view{waiting: true}, want: stepGather},
-		"unreadable inputs":     {reason: "a Secret cannot be watched", view: view{inputError: "no"}, want: stepGather},
-		"fetching":              {reason: "one at a time", view: view{attempt: running}, want: stepWait},
-		"fetched":               {reason: "it is published", view: view{attempt: &attempt{In: is, Done: true, Out: download{result: &result{}}}}, want: stepPublish},
-		"fetched, then paused":  {reason: "it is published all the same", change: paused, view: view{attempt: &attempt{In: is, Done: true, Out: download{result: &result{}}}}, want: stepPublish},
-		"fetched another":       {reason: "the source changed meanwhile", view: view{attempt: &attempt{In: input{source: "x"}, Done: true, Out: download{result: &result{}}}}, want: stepFetch},
-		"failed":                {reason: "it is repeated later", view: view{attempt: failed}, want: stepBackOff, wait: 10 * time.Second},
-		"failed before":         {reason: "the pause is over", view: view{attempt: &repeated}, want: stepFetch},
-		"failed for good":       {reason: "the content stays unchanged", view: view{attempt: &rejected}, want: stepBackOff},
-		"retried":               {reason: "a failed fetch is repeated at once", change: retried, view: view{attempt: failed}, want: stepFetch},
-		"at rest":               {reason: "the interval is not over", view: view{last: fetchedAt(time.Minute)}, want: stepRest, wait: 9 * time.Minute},
-		"due":                   {reason: "the interval is over", view: view{last: fetchedAt(10 * time.Minute)}, want: stepFetch},
-		"retried at rest":       {reason: "the annotation has a new value", change: retried, view: view{last: fetchedAt(time.Minute)}, want: stepFetch},
-		"static":                {reason: "it never changes", change: byDigest, view: view{last: fetchedAt(time.Hour)}, want: stepRest},
-		"static, not verified": {
-			reason: "its signature is looked for again", change: byDigest, want: stepFetch,
-			view: view{input: input{source: "s", versions: "1", keys: "k"}, last: &success{input: input{source: "s", versions: "1", keys: "k"}, at: start.Add(-time.Hour), validator: "sha256:a"}},
-		},
-		"static, retried": {reason: "it is requested", change: func(r *corev1alpha1.PackageRepository) { byDigest(r); retried(r) }, view: view{last: fetchedAt(time.Hour)}, want: stepFetch},
-		"incomplete":      {reason: "not all of it is known", change: byDigest, view: view{last: &success{input: is, incomplete: true}}, want: stepFetch},
-		"another Secret":  {reason: "at once", view: view{last: &success{input: input{source: "s", versions: "0"}, at: start}}, want: stepFetch},
-		"after a restart": {reason: "its changes are requested", view: view{last: &success{input: input{source: "s"}, restored: true}}, want: stepFetch},
-		"static after a restart": {
-			reason: "it is as it was", change: byDigest, view: view{last: &success{input: input{source: "s"}, restored: true}}, want: stepRest,
-		},
-		"verified after a restart": {
-			reason: "by the same keys", change: byDigest, want: stepRest,
-			view: view{input: input{source: "s", versions: "1", policy: "by a verified by k", keys: "k"}, last: &success{input: input{source: "s"}, restored: true, validator: "sha256:a verified by k"}},
-		},
-		"other keys after a restart": {
-			reason: "it is verified again", change: byDigest, want: stepFetch,
-			view: view{input: input{source: "s", versions: "1", policy: "by a verified by l", keys: "l"}, last: &success{input: input{source: "s"}, restored: true, validator: "sha256:a verified by k"}},
-		},
-		"no keys after a restart": {
-			reason: "its status has Verified", change: byDigest, want: stepFetch,
-			view: view{last: &success{input: input{source: "s"}, restored: true, validator: "sha256:a verified by k"}},
-		},
-		"other keys": {
-			reason: "it is verified again", change: byDigest, want: stepFetch,
-			view: view{input: input{source: "s", versions: "1", keys: "l"}, last: fetchedAt(time.Minute)},
-		},
-		"refused, then other keys": {
-			reason: "it is verified again", want: stepFetch,
-			view: view{input: input{source: "s", versions: "1", keys: "l"}, attempt: failed},
-		},
-		"flapping": {
-			reason: "another source, right after the last fetch started", want: stepWait, wait: 3 * time.Second,
-			view: view{last: &success{input: input{source: "x"}, at: start}, fetchStarted: start.Add(-2 * time.Second)},
-		},
-		"flapping while fetching": {
-			reason: "the fetch of the former source continues until then", want: stepWait, wait: 3 * time.Second,
-			view: view{attempt: &attempt{In: input{source: "x"}, Started: start}, fetchStarted: start.Add(-2 * time.Second)},
-		},
+		"new":                   {"it is unknown", nil, view{}, stepFetch, 0},
+		"paused":                {"nothing is fetched", paused, view{}, stepPaused, 0},
+		"paused while fetching": {"the fetch is not cut short", paused, view{attempt: running}, stepWait, 0},
+		"unknown inputs":        {"they are known in a moment", nil, view{waiting: true}, stepGather, 0},
+		"unreadable inputs":     {"a Secret cannot be watched", nil, view{inputError: "no"}, stepGather, 0},
+		"fetching":              {"one at a time", nil, view{attempt: running}, stepWait, 0},
+		"fetched": {"it is published",
+			nil, view{attempt: &attempt{In: is, Done: true, Out: download{result: &result{}}}}, stepPublish, 0},
+		"fetched, then paused": {"it is published all the same",
+			paused, view{attempt: &attempt{In: is, Done: true, Out: download{result: &result{}}}}, stepPublish, 0},
+		"fetched another": {"the source changed meanwhile",
+			nil, view{attempt: &attempt{In: input{source: "x"}, Done: true, Out: download{result: &result{}}}}, stepFetch, 0},
+		"failed":          {"it is repeated later", nil, view{attempt: failed}, stepBackOff, 10 * time.Second},
+		"failed before":   {"the pause is over", nil, view{attempt: &repeated}, stepFetch, 0},
+		"failed for good": {"the content stays unchanged", nil, view{attempt: &rejected}, stepBackOff, 0},
+		"retried":         {"a failed fetch is repeated at once", retried, view{attempt: failed}, stepFetch, 0},
+		"at rest":         {"the interval is not over", nil, view{last: fetchedAt(time.Minute)}, stepRest, 9 * time.Minute},
+		"due":             {"the interval is over", nil, view{last: fetchedAt(10 * time.Minute)}, stepFetch, 0},
+		"retried at rest": {"the annotation has a new value", retried, view{last: fetchedAt(time.Minute)}, stepFetch, 0},
+		"static":          {"it never changes", byDigest, view{last: fetchedAt(time.Hour)}, stepRest, 0},
+		"static, not verified": {"its signature is looked for again",
+			byDigest,
+			view{input: input{source: "s", versions: "1", keys: "k"}, last: &success{input: input{source: "s", versions: "1", keys: "k"}, at: start.Add(-time.Hour), validator: "sha256:a"}},
+			stepFetch, 0},
+		"static, retried": {"it is requested",
+			func(r *corev1alpha1.PackageRepository) { byDigest(r); retried(r) }, view{last: fetchedAt(time.Hour)}, stepFetch, 0},
+		"incomplete":             {"not all of it is known", byDigest, view{last: &success{input: is, incomplete: true}}, stepFetch, 0},
+		"another Secret":         {"at once", nil, view{last: &success{input: input{source: "s", versions: "0"}, at: start}}, stepFetch, 0},
+		"after a restart":        {"its changes are requested", nil, view{last: &success{input: input{source: "s"}, restored: true}}, stepFetch, 0},
+		"static after a restart": {"it is as it was", byDigest, view{last: &success{input: input{source: "s"}, restored: true}}, stepRest, 0},
+		"verified after a restart": {"by the same keys",
+			byDigest,
+			view{input: input{source: "s", versions: "1", policy: "by a verified by k", keys: "k"}, last: &success{input: input{source: "s"}, restored: true, validator: "sha256:a verified by k"}},
+			stepRest, 0},
+		"other keys after a restart": {"it is verified again",
+			byDigest,
+			view{input: input{source: "s", versions: "1", policy: "by a verified by l", keys: "l"}, last: &success{input: input{source: "s"}, restored: true, validator: "sha256:a verified by k"}},
+			stepFetch, 0},
+		"no keys after a restart": {"its status has Verified",
+			byDigest, view{last: &success{input: input{source: "s"}, restored: true, validator: "sha256:a verified by k"}}, stepFetch, 0},
+		"other keys": {"it is verified again",
+			byDigest, view{input: input{source: "s", versions: "1", keys: "l"}, last: fetchedAt(time.Minute)}, stepFetch, 0},
+		"refused, then other keys": {"it is verified again",
+			nil, view{input: input{source: "s", versions: "1", keys: "l"}, attempt: failed}, stepFetch, 0},
+		"flapping": {"another source, right after the last fetch started",
+			nil, view{last: &success{input: input{source: "x"}, at: start}, fetchStarted: start.Add(-2 * time.Second)}, stepWait, 3 * time.Second},
+		"flapping while fetching": {"the fetch of the former source continues until then",
+			nil, view{attempt: &attempt{In: input{source: "x"}, Started: start}, fetchStarted: start.Add(-2 * time.Second)}, stepWait, 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -177,8 +170,6 @@ func TestIntervalOf(t *testing.T) {
 		"at another pace":  {interval: &metav1.Duration{Duration: time.Hour}, pace: 0.1, want: 6 * time.Minute},
 		"at the same pace": {interval: &metav1.Duration{Duration: time.Hour}, pace: 1, want: time.Hour},
 	} {
-		if got := intervalOf(&corev1alpha1.PackageRepositorySpec{Interval: tc.interval}, tc.pace); got != tc.want {
-			t.Errorf("%s: %v, want %v", name, got, tc.want)
-		}
+		require.Equal(t, tc.want, intervalOf(&corev1alpha1.PackageRepositorySpec{Interval: tc.interval}, tc.pace), name)
 	}
 }

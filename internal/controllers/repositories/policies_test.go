@@ -128,9 +128,7 @@ func TestKnownOf(t *testing.T) {
 	} {
 		r := newRepository()
 		conditions.Set(&r.Status.Conditions, 1, corev1alpha1.ConditionVerified, tc.verified, corev1alpha1.ReasonVerified, "before")
-		if got := knownOf(tc.last, &view{repository: r, input: tc.input}); got != tc.want {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
-		}
+		require.Equal(t, tc.want, knownOf(tc.last, &view{repository: r, input: tc.input}), name)
 	}
 }
 
@@ -182,9 +180,7 @@ func TestDistrustedIsWithdrawn(t *testing.T) {
 		t.Helper()
 		w.now = w.now.Add(time.Hour)
 		w.converge(t)
-		if got := strings.Join(slices.Collect(maps.Values(w.offered())), " "); got != offered {
-			t.Errorf("%s: offered is %q, want %q", step, got, offered)
-		}
+		require.Equal(t, offered, strings.Join(slices.Collect(maps.Values(w.offered())), " "), fmt.Sprintf("%s: offered", step))
 		require.NoError(t, w.server.Get(t.Context(), client.ObjectKeyFromObject(r), r))
 		got := ""
 		if c := meta.FindStatusCondition(r.Status.Conditions, corev1alpha1.ConditionVerified); c != nil {

@@ -9,11 +9,14 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/fetch"
+	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/test/require"
 )
@@ -30,6 +33,8 @@ func fetched(r *corev1alpha1.PackageRepository) {
 // edited has another generation than the status.
 func edited(r *corev1alpha1.PackageRepository) { r.Generation++ }
 
+type changes []func(*corev1alpha1.PackageRepository)
+
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	is := input{source: "s"}
@@ -39,59 +44,46 @@ func TestStatus(t *testing.T) {
 	const rests = "Ready=True/Fetched: Offers 1 package in 2 versions of revision main@1."
 	for name, tc := range map[string]struct {
 		reason string
-		change []func(*corev1alpha1.PackageRepository)
+		change changes
 		view   view
 		want   []string
 	}{
-		"new": {reason: "it is being fetched", view: view{outcome: outcome{step: stepFetch}}, want: []string{
-			"Ready=False/Progressing: Fetching registry.test/shop:latest.", "Reconciling=True/Progressing: Fetching registry.test/shop:latest.",
-		}},
-		"fetched": {
-			reason: "it is published", view: view{attempt: &attempt{Out: download{result: content}}, outcome: outcome{step: stepPublish, published: content}},
-			want: []string{"Ready=True/Fetched: Offers 2 packages in 3 versions of revision main@2."},
-		},
-		"at rest":          {reason: "as it was", change: []func(*corev1alpha1.PackageRepository){fetched}, view: view{last: last, outcome: outcome{step: stepRest}}, want: []string{rests}},
-		"fetched again":    {reason: "as before, until that has ended", change: []func(*corev1alpha1.PackageRepository){fetched}, view: view{last: last, outcome: outcome{step: stepWait}}, want: []string{rests}},
-		"inputs not known": {reason: "as before", change: []func(*corev1alpha1.PackageRepository){fetched}, view: view{outcome: outcome{step: stepGather}}, want: []string{rests}},
-		"another source": {
-			reason: "content fetched before stays offered", change: []func(*corev1alpha1.PackageRepository){fetched, edited},
-			view: view{last: &success{input: input{source: "x"}}, outcome: outcome{step: stepFetch}},
-			want: []string{"Ready=False/Progressing: Fetching registry.test/shop:latest." + stays, "Reconciling=True/Progressing: Fetching registry.test/shop:latest." + stays},
-		},
-		"failed": {
-			reason: "it is repeated", change: []func(*corev1alpha1.PackageRepository){fetched},
-			view: view{last: last, attempt: failed(&fetch.Error{Details: "no answer"}), outcome: outcome{step: stepBackOff}},
-			want: []string{"Ready=False/FetchFailed: no answer" + stays, "Reconciling=True/FetchFailed: no answer" + stays},
-		},
-		"failed for good": {
-			reason: "it needs help", view: view{attempt: failed(&fetch.Error{Details: "no such host", Permanent: true}), outcome: outcome{step: stepBackOff}},
-			want: []string{"Ready=False/FetchFailed: no such host", "Stalled=True/FetchFailed: no such host"},
-		},
-		"invalid": {
-			reason: "it needs help", change: []func(*corev1alpha1.PackageRepository){fetched},
-			view: view{last: last, attempt: failed(&contentError{err: errors.New("no document")}), outcome: outcome{step: stepBackOff}},
-			want: []string{"Ready=False/ContentInvalid: no document" + stays, "Stalled=True/ContentInvalid: no document" + stays},
-		},
-		"paused": {
-			reason: "fetched content stays offered", change: []func(*corev1alpha1.PackageRepository){fetched, paused},
-			view: view{input: is, last: last, outcome: outcome{step: stepPaused}},
-			want: []string{rests, "Paused=True/Paused: Nothing is fetched while the repository is paused. The fetched content stays offered."},
-		},
-		"in conflict": {
-			reason: "it is ready all the same", change: []func(*corev1alpha1.PackageRepository){fetched},
-			view: view{last: last, outcome: outcome{step: stepRest, conflicts: []string{"shop 1.0.0: differs"}}},
-			want: []string{rests, "Conflicting=True/VersionConflict: shop 1.0.0: differs"},
-		},
-		"not written": {
-			reason: "the API server refuses", change: []func(*corev1alpha1.PackageRepository){fetched},
-			view: view{attempt: &attempt{Out: download{result: content}}, outcome: outcome{step: stepPublish, writeErr: errors.New("forbidden")}},
-			want: []string{"Ready=False/ApplyError: forbidden", "Reconciling=True/ApplyError: forbidden"},
-		},
-		"raced": {
-			reason: "it is repeated in a moment", change: []func(*corev1alpha1.PackageRepository){fetched},
-			view: view{attempt: &attempt{Out: download{result: content}}, outcome: outcome{step: stepPublish, writeErr: apierrors.NewConflict(schema.GroupResource{}, "shop", nil)}},
-			want: []string{rests},
-		},
+		"new": {"it is being fetched",
+			nil, view{outcome: outcome{step: stepFetch}}, []string{
+				"Ready=False/Progressing: Fetching registry.test/shop:latest.", "Reconciling=True/Progressing: Fetching registry.test/shop:latest.",
+			}},
+		"fetched": {"it is published",
+			nil, view{attempt: &attempt{Out: download{result: content}}, outcome: outcome{step: stepPublish, published: content}},
+			[]string{"Ready=True/Fetched: Offers 2 packages in 3 versions of revision main@2."}},
+		"at rest":          {"as it was", changes{fetched}, view{last: last, outcome: outcome{step: stepRest}}, []string{rests}},
+		"fetched again":    {"as before, until that has ended", changes{fetched}, view{last: last, outcome: outcome{step: stepWait}}, []string{rests}},
+		"inputs not known": {"as before", changes{fetched}, view{outcome: outcome{step: stepGather}}, []string{rests}},
+		"another source": {"content fetched before stays offered",
+			changes{fetched, edited}, view{last: &success{input: input{source: "x"}}, outcome: outcome{step: stepFetch}},
+			[]string{"Ready=False/Progressing: Fetching registry.test/shop:latest." + stays, "Reconciling=True/Progressing: Fetching registry.test/shop:latest." + stays}},
+		"failed": {"it is repeated",
+			changes{fetched}, view{last: last, attempt: failed(&fetch.Error{Details: "no answer"}), outcome: outcome{step: stepBackOff}},
+			[]string{"Ready=False/FetchFailed: no answer" + stays, "Reconciling=True/FetchFailed: no answer" + stays}},
+		"failed for good": {"it needs help",
+			nil, view{attempt: failed(&fetch.Error{Details: "no such host", Permanent: true}), outcome: outcome{step: stepBackOff}},
+			[]string{"Ready=False/FetchFailed: no such host", "Stalled=True/FetchFailed: no such host"}},
+		"invalid": {"it needs help",
+			changes{fetched}, view{last: last, attempt: failed(&contentError{err: errors.New("no document")}), outcome: outcome{step: stepBackOff}},
+			[]string{"Ready=False/ContentInvalid: no document" + stays, "Stalled=True/ContentInvalid: no document" + stays}},
+		"paused": {"fetched content stays offered",
+			changes{fetched, paused}, view{input: is, last: last, outcome: outcome{step: stepPaused}},
+			[]string{rests, "Paused=True/Paused: Nothing is fetched while the repository is paused. The fetched content stays offered."}},
+		"in conflict": {"it is ready all the same",
+			changes{fetched}, view{last: last, outcome: outcome{step: stepRest, conflicts: []string{"shop 1.0.0: differs"}}},
+			[]string{rests, "Conflicting=True/VersionConflict: shop 1.0.0: differs"}},
+		"not written": {"the API server refuses",
+			changes{fetched},
+			view{attempt: &attempt{Out: download{result: content}}, outcome: outcome{step: stepPublish, writeErr: errors.New("forbidden")}},
+			[]string{"Ready=False/ApplyError: forbidden", "Reconciling=True/ApplyError: forbidden"}},
+		"raced": {"it is repeated in a moment",
+			changes{fetched},
+			view{attempt: &attempt{Out: download{result: content}}, outcome: outcome{step: stepPublish, writeErr: apierrors.NewConflict(schema.GroupResource{}, "shop", nil)}},
+			[]string{rests}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,9 +153,7 @@ func TestTransitionEvents(t *testing.T) {
 		for _, e := range transitionEvents(tc.before, tc.after) {
 			got = append(got, e.Reason)
 		}
-		if strings.Join(got, " ") != tc.want {
-			t.Errorf("%s: events %v, want %q", name, got, tc.want)
-		}
+		require.Equal(t, tc.want, strings.Join(got, " "), fmt.Sprintf("%s: events %v, want", name, got))
 	}
 }
 
@@ -181,9 +171,7 @@ func TestBeginning(t *testing.T) {
 		"failed":  {view: view{outcome: outcome{step: stepBackOff}}},
 	} {
 		tc.view.now = start
-		if got := startDelay(tc.view); got != tc.want {
-			t.Errorf("%s: %s, want %s", name, got, tc.want)
-		}
+		require.Equal(t, tc.want, startDelay(tc.view), name)
 	}
 }
 
@@ -201,9 +189,102 @@ func TestHostOf(t *testing.T) {
 		"":                   {{Inline: &corev1alpha1.RepositoryInlineSource{}}},
 	} {
 		for _, source := range sources {
-			if got := hostOf(&source, imagepolicy.Decision{}); got != want {
-				t.Errorf("host %q of %+v, want %q", got, source, want)
-			}
+			require.Equal(t, want, hostOf(&source, imagepolicy.Decision{}), "host")
 		}
 	}
+}
+
+// The same errors are kept at each try, in the order of the packages, regardless of races.
+func TestFirstErrors(t *testing.T) {
+	t.Parallel()
+	conflict := apierrors.NewConflict(schema.GroupResource{}, "a", nil)
+	errs := []error{nil, conflict}
+	var want []string
+	for i := range repositoryStatusNumber + 3 {
+		text := fmt.Sprintf("write package %d: %s", i, strings.Repeat("no", 20-i))
+		errs = append(errs, errors.New(text), nil)
+		want = append(want, text)
+	}
+	if got := firstErrors(errs); got == nil || got.Error() != strings.Join(want[:repositoryStatusNumber], "\n") || queueing.Raced(got) {
+		t.Errorf("got %v", got)
+	}
+	if got := firstErrors([]error{nil, conflict}); !queueing.Raced(got) {
+		t.Errorf("got %v", got)
+	}
+	if got := firstErrors([]error{nil}); got != nil {
+		t.Errorf("got %v", got)
+	}
+}
+
+func newAvailable(schema string) *corev1alpha1.AvailablePackage {
+	a := &corev1alpha1.AvailablePackage{}
+	a.Spec = corev1alpha1.AvailablePackageSpec{
+		PackageName: "shop", Display: &corev1alpha1.PackageDisplay{Name: "Shop"},
+		Versions: []corev1alpha1.AvailableVersion{{
+			Version: "1.0.0", Image: "registry.test/shop", Repository: "stable", Constraints: []corev1alpha1.AvailableConstraint{{Platform: "Kubernetes", Range: ">=1.29"}},
+			Release: &corev1alpha1.PackageRelease{Notes: "News"}, ConfigSchema: &runtime.RawExtension{Raw: []byte(schema)},
+		}},
+	}
+	return a
+}
+
+// The caches keep the fields that decide the choice of a version, and a digest of the whole spec
+// that does not depend on its formatting.
+func TestCompact(t *testing.T) {
+	t.Parallel()
+	needs := newAvailable(`{}`)
+	needs.Spec.Versions[0].Dependencies = []corev1alpha1.Dependency{{Name: "db", Package: &corev1alpha1.DependencyPackage{Name: "db.example.com"}}}
+	needs.Spec.Versions[0].Provides = []corev1alpha1.ProvidedAPI{{APIVersion: "example.com/v1", Kind: "Shop"}}
+	Compact(needs)
+	if v := needs.Spec.Versions[0]; len(v.Dependencies) != 1 || len(v.Provides) != 1 {
+		t.Errorf("fields that dependency resolution needs were dropped: %+v", v)
+	}
+	a, same, other := newAvailable(`{"type":"object","default":1.0}`), newAvailable(`{ "default": 1, "type": "object" }`), newAvailable(`{"type":"array"}`)
+	for _, o := range []*corev1alpha1.AvailablePackage{a, same, other} {
+		Compact(o)
+		Compact(o) // objects can pass a cache twice
+	}
+	v := a.Spec.Versions[0]
+	if v.Release != nil || v.ConfigSchema != nil || a.Spec.Display != nil || v.Image == "" || len(v.Constraints) != 1 {
+		t.Errorf("kept %+v", a.Spec)
+	}
+	digest := func(o *corev1alpha1.AvailablePackage) string { return o.Annotations[digestAnnotation] }
+	if digest(a) == "" || digest(a) != digest(same) || digest(a) == digest(other) {
+		t.Errorf("digests %q, %q and %q", digest(a), digest(same), digest(other))
+	}
+	require.Equal(t, digestOf(&newAvailable(`{"type":"object","default":1}`).Spec), digest(a), "digest")
+}
+
+// A content is the same after it was compressed, and compared package by package.
+func TestPacked(t *testing.T) {
+	t.Parallel()
+	content := func(notes string, names ...string) *repository.Content {
+		c := &repository.Content{Problems: []string{"one"}}
+		for _, name := range names {
+			spec := newAvailable(`{"type":"object"}`).Spec
+			spec.Versions[0].Release.Notes = notes
+			c.Packages = append(c.Packages, repository.Package{Name: name, Display: spec.Display, Versions: spec.Versions})
+		}
+		return c
+	}
+	before := mustPack(t, content("old", "a", "b"))
+	after := mustPack(t, &repository.Content{Packages: append(content("old", "a").Packages, content("new", "c").Packages...)})
+	if before.versions != 2 || len(before.packages) != 2 || len(before.problems) != 1 {
+		t.Errorf("packed %+v", before)
+	}
+	got, err := before.unpack("b")
+	require.NoError(t, err)
+	require.Equal(t, content("old", "b").Packages[0], *got)
+	if none, err := before.unpack("c"); none != nil || err != nil {
+		t.Errorf("got %v, %v", none, err)
+	}
+	names := changed(before, after)
+	require.Equal(t, []string{"c", "b"}, names, "changed")
+}
+
+func mustPack(t testing.TB, content *repository.Content) *packed {
+	t.Helper()
+	p, err := pack(content)
+	require.NoError(t, err)
+	return p
 }

@@ -1,9 +1,0 @@
-package objectsetphases
-
-import (
-	"testing"
-
-	"lockstep.run/lockstep/test/properties"
-)
-
-func TestMain(m *testing.M) { properties.Main(m, 400) }
