@@ -73,9 +73,7 @@ func TestPatchProblems(t *testing.T) {
 		{"matches nothing", []Patch{{Target: PatchTarget{Name: "z"}, Patch: "a: 1"}}, "Patch invalid: spec.patches[0]: it matches no object of the package. Correct its target, or remove the patch."},
 	} {
 		opts := namespaced(func(o *Options) { o.Patches = test.patches })
-		if got := lines(t, files, opts); !strings.Contains(got, test.want) {
-			t.Errorf("%s:\n got %s\nwant %s", test.reason, got, test.want)
-		}
+		require.Contains(t, lines(t, files, opts), test.want, test.reason)
 	}
 
 	_, err := Load(context.Background(), files, namespaced(func(o *Options) { o.Patches = []Patch{{Patch: "a: ["}} }))
@@ -105,9 +103,7 @@ func TestCommonMetadata(t *testing.T) {
 		{map[string]string{"a b": "x"}, nil, `spec.commonMetadata.labels[a b]: "a b" is not a valid key`},
 		{map[string]string{"a": "b c"}, nil, `spec.commonMetadata.labels.a: "b c" is not a valid label value`},
 	} {
-		if got := lines(t, files, common(test.labels, test.annotations)); !strings.Contains(got, test.want) {
-			t.Errorf("got %s\nwant %s", got, test.want)
-		}
+		require.Contains(t, lines(t, files, common(test.labels, test.annotations)), test.want)
 	}
 }
 
@@ -144,17 +140,11 @@ func TestDefaultNamespace(t *testing.T) {
 	if len(warnings) != 1 || !strings.Contains(warnings.Error(), "other.example/v1 Unknown x: metadata.namespace: it is not known whether Unknown.other.example is namespaced; spec.defaultNamespace is not applied") {
 		t.Error(warnings)
 	}
-	if got := lines(t, files, namespaced(func(o *Options) { o.DefaultNamespace = "shop" })); !strings.Contains(got, "Config invalid: spec.defaultNamespace: it is for a ClusterPackage only") {
-		t.Error(got)
-	}
-	if got := lines(t, files, namespaced(cluster, func(o *Options) { o.DefaultNamespace = "a/b" })); !strings.Contains(got, `spec.defaultNamespace: "a/b" is not a valid namespace`) {
-		t.Error(got)
-	}
+	require.Contains(t, lines(t, files, namespaced(func(o *Options) { o.DefaultNamespace = "shop" })), "Config invalid: spec.defaultNamespace: it is for a ClusterPackage only")
+	require.Contains(t, lines(t, files, namespaced(cluster, func(o *Options) { o.DefaultNamespace = "a/b" })), `spec.defaultNamespace: "a/b" is not a valid namespace`)
 
 	files["i.yaml"] = []byte(configMap("plain", "first", "  namespace: shop\n"))
-	if got := lines(t, files, opts); !strings.Contains(got, "Duplicate Object in i.yaml") {
-		t.Error("objects are compared in the namespace that they get", got)
-	}
+	require.Contains(t, lines(t, files, opts), "Duplicate Object in i.yaml", "objects are compared in the namespace that they get")
 }
 
 func TestCollisionProtection(t *testing.T) {
@@ -164,7 +154,5 @@ func TestCollisionProtection(t *testing.T) {
 	if !strings.HasPrefix(got[0], "first IfNoController ") || !strings.HasPrefix(got[1], "first Prevent ") {
 		t.Error(got)
 	}
-	if got := lines(t, files, namespaced(func(o *Options) { o.CollisionProtection = "none" })); !strings.Contains(got, `spec.collisionProtection: "none" is not a valid mode. Did you mean "None"?`) {
-		t.Error(got)
-	}
+	require.Contains(t, lines(t, files, namespaced(func(o *Options) { o.CollisionProtection = "none" })), `spec.collisionProtection: "none" is not a valid mode. Did you mean "None"?`)
 }

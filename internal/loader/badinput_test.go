@@ -56,9 +56,7 @@ func TestBadInput(t *testing.T) {
 					text += "\n" + string(o.Object.Raw)
 				}
 			}
-			if !strings.Contains(text, test.reads) {
-				t.Errorf("got %.1000s\nwant %s", text, test.reads)
-			}
+			require.Contains(t, text, test.reads)
 		})
 	}
 }

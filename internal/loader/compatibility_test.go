@@ -78,9 +78,7 @@ func TestWithoutVersionAsPackageOperator(t *testing.T) {
 func TestUnknownScopeAllowsNothing(t *testing.T) {
 	t.Parallel()
 	_, err := Load(context.Background(), pkg("manifest.yaml", strings.Replace(plain, "Namespaced, Cluster", "Namespacd", 1)), namespaced())
-	if err == nil || !strings.Contains(err.Error(), "the package allows Namespacd only, and this is a Package") {
-		t.Error(err)
-	}
+	require.ErrorContains(t, err, "the package allows Namespacd only, and this is a Package")
 }
 
 // A manifest is the first document of its file.
@@ -142,8 +140,6 @@ func TestIndexOfUnsetLabels(t *testing.T) {
 		opts := namespaced(func(o *Options) { o.Package.Metadata.Labels = test.labels })
 		p, err := Load(context.Background(), pkg("manifest.yaml", plain, "a.yaml.gotmpl", configMap("a", "first", "data: {a: '"+text+"'}\n")), opts)
 		require.NoError(t, err)
-		if raw := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(string(p.Phases[0].Objects[0].Object.Raw)); !strings.Contains(raw, `"a":"`+test.want+`"`) {
-			t.Errorf("%v: %s", test.labels, raw)
-		}
+		require.Contains(t, strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(string(p.Phases[0].Objects[0].Object.Raw)), `"a":"`+test.want+`"`, test.labels)
 	}
 }

@@ -121,9 +121,7 @@ func TestUniqueInScope(t *testing.T) {
 	if got := lines(t, files, namespaced(inCluster("v1.36.3", ""))); !strings.Contains(got, "Not supported by this version in manifest.yaml idx 0 line 7: spec.constraints: uniqueInScope cannot be checked") {
 		t.Error("what cannot be checked is refused:", got)
 	}
-	if got := lines(t, files, namespaced()); got != "" {
-		t.Error("without a cluster there is no constraint:", got)
-	}
+	require.Equal(t, "", lines(t, files, namespaced()), "without a cluster there is no constraint")
 }
 
 // Components of different packages are distinguished.
@@ -158,9 +156,7 @@ func TestManifestBeyondPackageOperator(t *testing.T) {
 	if spec.PackageName != "shop.example.com" || spec.Release.Date != "2026-01-31" || spec.Display.Name != "Shop" || spec.Provides[0].Kind != "Metric" || spec.Dependencies[0].Package.Prereleases.Identifiers[0] != "rc" {
 		t.Errorf("%+v", spec)
 	}
-	if p.Template().SuccessDelaySeconds != 7 {
-		t.Error("the success delay does not reach the revision")
-	}
+	require.Equal(t, int32(7), p.Template().SuccessDelaySeconds, "the success delay does not reach the revision")
 
 	var warnings []string
 	for _, w := range p.Warnings {
@@ -169,9 +165,7 @@ func TestManifestBeyondPackageOperator(t *testing.T) {
 
 	want := []string{"spec.dependencies[0].package: the dependency is optional, and is not looked for yet", "spec.dependencies[1].api: the dependency is optional, and is not looked for yet"}
 	require.Equal(t, want, warnings)
-	if got := Description(p.Manifest, files); got != "# Shop\n" {
-		t.Errorf("%q", got)
-	}
+	require.Equal(t, "# Shop\n", Description(p.Manifest, files))
 
 	files["README.md"] = []byte(strings.Repeat("ü", limits.ProseBytes) + "\xff")
 	if len(Description(p.Manifest, files)) > limits.ProseBytes {
@@ -179,9 +173,7 @@ func TestManifestBeyondPackageOperator(t *testing.T) {
 	}
 
 	p.Manifest.Spec.Display.LongDescription = "own"
-	if got := Description(p.Manifest, files); got != "own" {
-		t.Errorf("%q", got)
-	}
+	require.Equal(t, "own", Description(p.Manifest, files))
 }
 
 func TestIcons(t *testing.T) {
@@ -199,6 +191,39 @@ func TestIcons(t *testing.T) {
 		}
 		if got := lines(t, files, namespaced()); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%s: %s", test.path, got)
+		}
+	}
+}
+
+// TestClasses checks that no rule about places applies to objects that the agent of a class writes,
+// because its cluster is unknown. The class default means this cluster. An ObjectSetPhase gets no
+// value of a Secret.
+func TestClasses(t *testing.T) {
+	t.Parallel()
+	role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a, annotations: {package-operator.run/phase: first}}\n"
+	for name, test := range map[string]struct {
+		class string
+		files []string
+		opts  Options
+		want  string
+	}{
+		"cluster-scoped elsewhere":     {"far", []string{"a.yaml", role}, namespaced(), ""},
+		"cluster-scoped here":          {"default", []string{"a.yaml", role}, namespaced(), "ClusterRole is cluster-scoped"},
+		"another namespace elsewhere":  {"far", []string{"a.yaml", configMap("a", "first", "  namespace: b\n")}, namespaced(), ""},
+		"the same elsewhere and here":  {"far", []string{"a.yaml", configMap("a", "first", ""), "b.yaml", configMap("a", "second", "")}, namespaced(), ""},
+		"the same in default and here": {"default", []string{"a.yaml", configMap("a", "first", ""), "b.yaml", configMap("a", "second", "")}, namespaced(), "Duplicate"},
+		"twice elsewhere":              {"far", []string{"a.yaml", configMap("a", "first", ""), "b.yaml", configMap("a", "first", "")}, namespaced(), "Duplicate"},
+		"a value of a Secret": {"default", []string{"a.yaml.gotmpl", "apiVersion: v1\nkind: Secret\nmetadata: {name: a, annotations: {package-operator.run/phase: first}}\nstringData: {p: '{{.config.password}}'}\n"},
+			withSecret(), `phase "first" has the class "default", and its ObjectSetPhase would hold a value that came from a Secret`},
+		"no value of a Secret": {"far", []string{"a.yaml.gotmpl", configMap("a", "first", "")}, withSecret(), ""},
+	} {
+		manifest := strings.Replace(plain, "{name: first}", "{name: first, class: "+test.class+"}", 1) + anyConfig
+		pkg, err := Load(context.Background(), pkg(append([]string{"manifest.yaml", manifest}, test.files...)...), test.opts)
+		switch {
+		case err == nil && test.want != "", err != nil && (test.want == "" || !strings.Contains(err.Error(), test.want)):
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		case err == nil && pkg.Phases[0].Class != test.class:
+			t.Errorf("%s: the phase is %+v", name, pkg.Phases[0])
 		}
 	}
 }

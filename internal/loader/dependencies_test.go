@@ -83,9 +83,7 @@ func TestBundleOfDependencies(t *testing.T) {
 	}
 
 	for _, dependencies := range []string{"", "  dependencies: [{image: {name: a, package: b.c, range: '>1'}}]\n"} {
-		if got := lines(t, pkg("manifest.yaml", bundle+dependencies), namespaced()); !strings.Contains(got, "spec.phases: Required value. List at least one phase.") {
-			t.Errorf("%q: %s", dependencies, got)
-		}
+		require.Contains(t, lines(t, pkg("manifest.yaml", bundle+dependencies), namespaced()), "spec.phases: Required value. List at least one phase.", dependencies)
 	}
 }
 
@@ -95,9 +93,7 @@ func TestUnresolvedDependencies(t *testing.T) {
 	files := pkg("manifest.yaml", plain+"  dependencies: [{name: db, package: {name: db.example.com}}, {name: c, optional: true, api: {apiVersion: v1, kind: X}}]\n")
 	const refused = "Not supported by this version in manifest.yaml idx 0 line 7: spec.dependencies[0].package: dependencies of this form are not resolved yet. " +
 		"Remove it, mark it as optional, or use a later version."
-	if got := lines(t, files, namespaced(inCluster("v1.36.3", ""))); got != refused {
-		t.Error(got)
-	}
+	require.Equal(t, refused, lines(t, files, namespaced(inCluster("v1.36.3", ""))))
 	for _, opts := range []Options{namespaced(), namespaced(inCluster("v1.36.3", ""), func(o *Options) { o.ResolvesDependencies = true })} {
 		if p, err := Load(context.Background(), files, opts); err != nil || len(p.Warnings) > 0 {
 			t.Error(err, p)
@@ -142,9 +138,7 @@ func TestDependencyProblems(t *testing.T) {
 		{"size", list(strings.Repeat("{name: d, package: {name: a.b.c, version: '>1"+strings.Repeat(" ", 4000)+"'}},", 4)), "the dependencies on packages and APIs have 16"},
 		{"provides, apiVersion", "  provides: [{apiVersion: a_b/v1, kind: X}]\n", `spec.provides[0].apiVersion: "a_b/v1" is not a valid apiVersion`},
 	} {
-		if got := lines(t, pkg("manifest.yaml", plain+test.spec), namespaced()); !strings.Contains(got, test.want) {
-			t.Errorf("%s:\n got %s\nwant %s", test.reason, got, test.want)
-		}
+		require.Contains(t, lines(t, pkg("manifest.yaml", plain+test.spec), namespaced()), test.want, test.reason)
 	}
 }
 

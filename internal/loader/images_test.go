@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
@@ -117,9 +118,7 @@ func TestRewrittenImages(t *testing.T) {
 	for text, n := range map[string]int{
 		`"quay.io/x/field:v1"`: 1, `"quay.io/x/agent:v1"`: 1, `"quay.io/x/db:v1"`: 2, `"quay.io/x/init:v1"`: 0, `"mirror.example:5000/x/init:v1"`: 3, `"mirror.example:5000/x/web@` + digestOf("a") + `"`: 2, `"mirror.example:5000/x/models@` + digestOf("c") + `"`: 1,
 	} {
-		if got := strings.Count(objects, text); got != n {
-			t.Errorf("%s: %d times, not %d, in %s", text, got, n, objects)
-		}
+		require.Equal(t, n, strings.Count(objects, text), text)
 	}
 }
 
@@ -157,9 +156,7 @@ func TestImagesThatAreNotRewritten(t *testing.T) {
 		`"auto"`: 1, `"quay.io/x/local:dev"`: 1, `"quay.io/x/models:v1"`: 1, `"quay.io/x/field:v1"`: 2, `"mirror.example:5000/x/web:v2"`: 1,
 		`"second.example/x/web-debug:v1"`: 1, `"mirror.example:5000/x/pods:v1"`: 1, `"mirror.example:5000/x/pod:v1"`: 1, `"example.com/own@` + digestOf("b") + `"`: 1,
 	} {
-		if got := strings.Count(raw, text); got != n {
-			t.Errorf("%s: %d times, not %d, in %s", text, got, n, raw)
-		}
+		require.Equal(t, n, strings.Count(raw, text), text)
 	}
 }
 
@@ -204,9 +201,7 @@ func TestManyRewrites(t *testing.T) {
 	set := imagepolicy.NewSet(append(policies, imagepolicy.Policy{Name: "all", Prefixes: []string{"a.io"}, Rewrite: "mirror.example/" + strings.Repeat("x/", 200) + "x"}), false, time.Now())
 	files := pkg("manifest.yaml", plain, "pod.yaml", workload("v1", "Pod", "pod", "{containers: ["+b.String()+"]}"))
 	_, err := Load(context.Background(), files, namespaced(func(o *Options) { o.Rewrite = set.Rewrite }))
-	if err == nil || !strings.Contains(err.Error(), "bytes of JSON; the limit is") {
-		t.Errorf("an object that a rewrite makes too large: %v", err)
-	}
+	require.ErrorContains(t, err, "bytes of JSON; the limit is", "an object that a rewrite makes too large")
 }
 
 // A status has room for some images; the others are counted.
@@ -252,4 +247,52 @@ func TestImagesHoldNoSecrets(t *testing.T) {
 		t.Errorf("%v, %d left out", p.Images, p.OmittedImages)
 	}
 
+}
+
+// The object, the manifest and the Package can state fields that others own. They all end up in the
+// annotation.
+func TestIgnoredFields(t *testing.T) {
+	t.Parallel()
+	entry := func(kind, name string, pointers ...string) corev1alpha1.IgnoredFields {
+		return corev1alpha1.IgnoredFields{Kind: kind, Name: name, JSONPointers: pointers}
+	}
+
+	of := func(all ...corev1alpha1.IgnoredFields) func(*Options) {
+		return func(o *Options) { o.IgnoredFields = all }
+	}
+	const own = "    package-operator.run/ignored-fields: "
+	for name, tc := range map[string]struct {
+		manifest, more string
+		change         func(*Options)
+		want, problem  string
+	}{
+		"none":                 {change: of()},
+		"of the object":        {more: own + "/data/b\n", change: of(), want: "/data/b"},
+		"of the manifest":      {manifest: "  ignoredFields: [{kind: ConfigMap, jsonPointers: [/data/a]}, {kind: Secret, jsonPointers: [/data/a]}]\n", change: of(), want: "/data/a"},
+		"of all":               {manifest: "  ignoredFields: [{kind: ConfigMap, jsonPointers: [/data/a]}]\n", more: own + "/data/b\n", change: of(entry("ConfigMap", "a", "/data/c", "/data/a")), want: "/data/a\n/data/b\n/data/c"},
+		"of no object":         {change: of(entry("ConfigMap", "other", "/data/a")), problem: "spec.ignoredFields[0]: it matches no object of the package"},
+		"protected":            {change: of(entry("ConfigMap", "", "/kind")), problem: `spec.ignoredFields[0].jsonPointers[0]: "/kind" identifies the object`},
+		"protected there":      {manifest: "  ignoredFields: [{kind: ConfigMap, jsonPointers: [/metadata/name]}]\n", change: of(), problem: `spec.ignoredFields[0].jsonPointers[0]: "/metadata/name" is in the metadata`},
+		"protected here":       {more: own + "/metadata/labels/package-operator.run~1cache\n", change: of(), problem: "is set by the engine"},
+		"no kind":              {change: of(entry("", "", "/data/a")), problem: "spec.ignoredFields[0].kind: Required value"},
+		"no field":             {change: of(entry("ConfigMap", "")), problem: "spec.ignoredFields[0].jsonPointers: Required value"},
+		"too many":             {change: of(entry("ConfigMap", "", strings.Split(strings.Repeat("/data/a ", 33), " ")[:33]...)), problem: "33 fields; the limit is 32"},
+		"too many entries":     {change: of(make([]corev1alpha1.IgnoredFields, 101)...), problem: "101 entries; the limit is 100"},
+		"an element":           {more: own + "/immutable/0\n", change: of(), want: "/immutable/0"},
+		"an element of a list": {more: "    a: b\n  finalizers: [a.b/c]\nlist: [a]\n", change: of(entry("ConfigMap", "", "/list/0")), problem: `"/list/0" is an element of a list`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := pkg("manifest.yaml", plain+tc.manifest, "a.yaml", configMap("a", "first", tc.more))
+			if tc.problem != "" {
+				require.Contains(t, lines(t, files, namespaced(tc.change)), tc.problem)
+				return
+			}
+			p, err := Load(context.Background(), files, namespaced(tc.change))
+			require.NoError(t, err)
+			var u unstructured.Unstructured
+			require.NoError(t, json.Unmarshal(p.Phases[0].Objects[0].Object.Raw, &u.Object))
+			require.Equal(t, tc.want, u.GetAnnotations()[corev1alpha1.IgnoredFieldsAnnotation])
+		})
+	}
 }

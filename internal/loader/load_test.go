@@ -13,9 +13,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 	"pgregory.net/rapid"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/test/require"
@@ -136,9 +139,7 @@ func TestDefinitionsOfThePackageItself(t *testing.T) {
 		return fmt.Sprintf("apiVersion: example.com/v1\nkind: Shop\nmetadata: {name: x, namespace: %s, annotations: {package-operator.run/phase: %s}}\n", namespace, phase)
 	}
 	files := pkg("manifest.yaml", plain, "a.yaml", crd, "b.yaml", shop("''", "second"))
-	if got := lines(t, files, namespaced(cluster)); !strings.Contains(got, "Shop is namespaced, and a ClusterPackage has no namespace of its own") {
-		t.Error(got)
-	}
+	require.Contains(t, lines(t, files, namespaced(cluster)), "Shop is namespaced, and a ClusterPackage has no namespace of its own")
 
 	p, err := Load(context.Background(), pkg("manifest.yaml", plain, "a.yaml", crd, "b.yaml", shop("x", "second")), namespaced(cluster))
 	if err != nil || len(p.Warnings) != 0 {
@@ -185,9 +186,7 @@ func TestObjectsAreBoundedTogether(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&b, bomb+"---\n", i)
 	}
-	if got := lines(t, pkg("manifest.yaml", plain, "a.yaml", b.String()), namespaced()); !strings.Contains(got, fmt.Sprintf("the objects have more than %d bytes of JSON", limits.PackageBytes)) {
-		t.Errorf("%.200s", got)
-	}
+	require.Contains(t, lines(t, pkg("manifest.yaml", plain, "a.yaml", b.String()), namespaced()), fmt.Sprintf("the objects have more than %d bytes of JSON", limits.PackageBytes))
 }
 
 // Objects are counted over all files.
@@ -204,9 +203,7 @@ func TestObjectsAreCountedTogether(t *testing.T) {
 	}
 
 	want := fmt.Sprintf("the package has more than %d objects", limits.PackageObjects)
-	if got := lines(t, files, namespaced()); !strings.Contains(got, want) {
-		t.Errorf("got %.200s, want %q", got, want)
-	}
+	require.Contains(t, lines(t, files, namespaced()), want)
 }
 
 // The same input gives the same bytes, regardless of the order of Go's maps.
@@ -327,7 +324,73 @@ func TestGolden(t *testing.T) {
 
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("%s\nWhere the change is wanted, run: go test ./internal/loader -run TestGolden -update", diff)
+	require.Equal(t, string(want), got.String())
+}
+
+// TestPanicOverAFile checks that a panic in one of the goroutines that read files becomes an error
+// of the package.
+func TestPanicOverAFile(t *testing.T) {
+	t.Parallel()
+	const text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations:\n    package-operator.run/condition: \"true\"\n    package-operator.run/phase: x\n"
+	files := Files{"a.yaml": nil, "b.yaml": []byte(text), "c.yaml": []byte(text)}
+	r := &reader{opts: &Options{}, condition: func(string) (bool, error) { panic(errors.New("a defect")) }}
+	defer func() {
+		caught, _ := recover().(*panics.Error)
+		if caught == nil || !strings.HasPrefix(caught.Error(), "reading b.yaml failed by a defect") {
+			t.Errorf("the caller gets %v", caught)
+		}
+	}()
+	r.read(t.Context(), files)
+}
+
+func TestBuild(t *testing.T) {
+	t.Parallel()
+	files := pkg("manifest.yaml", plain, "a/b/c.yaml", "c", "a.yaml", "a", ".git/config", "x", "a/.hidden", "x", "empty", "")
+	opts := BuildOptions{Labels: map[string]string{"l": "v"}, Annotations: map[string]string{"a": "v"}}
+	img, err := Build(files, opts)
+	require.NoError(t, err)
+	layers, err := img.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatal(layers, err)
+	}
+	if err := validate.Layer(layers[0]); err != nil {
+		t.Error(err)
+	}
+
+	digest, err := img.Digest()
+	require.NoError(t, err)
+	again, err := Build(maps.Clone(files), opts)
+	require.NoError(t, err)
+	if d, err := again.Digest(); d != digest || err != nil {
+		t.Error("the digest differs from build to build", err)
+	}
+
+	got, err := ReadImage(context.Background(), img)
+	want := pkg("manifest.yaml", plain, "a/b/c.yaml", "c", "a.yaml", "a", "empty", "")
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+
+	config, err := img.ConfigFile()
+	if err != nil || config.OS != "linux" || config.Architecture != "amd64" || config.Config.Labels["l"] != "v" || !config.Created.IsZero() {
+		t.Errorf("%v %+v", err, config)
+	}
+
+	manifest, err := img.Manifest()
+	if err != nil || manifest.MediaType != types.OCIManifestSchema1 || len(manifest.Layers) != 1 || manifest.Layers[0].MediaType != types.OCILayer || manifest.Annotations["a"] != "v" {
+		t.Errorf("%v %+v", err, manifest)
+	}
+}
+
+func TestBuildDigest(t *testing.T) {
+	t.Parallel()
+	img, err := Build(pkg("manifest.yaml", plain), BuildOptions{})
+	require.NoError(t, err)
+	layers, err := img.Layers()
+	require.NoError(t, err)
+	// The digest of the uncompressed layer depends only on the files.
+	const want = "sha256:5793922428092905f47fe39873c7a5d0b5f8e5409f79189f21f75ce8e5923153"
+	if h, err := layers[0].DiffID(); err != nil || h.String() != want {
+		t.Errorf("the layer is %s (%v)", h, err)
 	}
 }

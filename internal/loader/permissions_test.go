@@ -48,9 +48,7 @@ func TestPermissions(t *testing.T) {
 {"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{` + labels + `,"name":"my-shop-permissions","namespace":"team-a"},` +
 		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"my-shop-permissions"},"subjects":[{"kind":"ServiceAccount","name":"web","namespace":"team-a"}]}
 `
-	if got != want {
-		t.Errorf("a Package:\n%s\nwant\n%s", got, want)
-	}
+	require.Equal(t, want, got, "a Package")
 
 	want = strings.NewReplacer(`"Role"`, `"ClusterRole"`, `"RoleBinding"`, `"ClusterRoleBinding"`, `,"namespace":"team-a"},"r`, `},"r`, `"namespace":"team-a"`, `"namespace":"shop"`).Replace(want)
 	for name, files := range map[string]Files{
@@ -67,9 +65,7 @@ func TestPermissions(t *testing.T) {
 		}
 	}
 
-	if got := rolesOf(t, pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", "")), namespaced()); got != "" {
-		t.Errorf("a package without permissions:\n%s", got)
-	}
+	require.Equal(t, "", rolesOf(t, pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", "")), namespaced()), "a package without permissions")
 }
 
 // A patch that matches every object does not match a role that the package did not bring, because
@@ -107,9 +103,7 @@ func TestAggregatedRoles(t *testing.T) {
 		`"name":"my-shop-aggregate-to-admin"},"rules":[{"apiGroups":["example.com"],"resources":["shops"],"verbs":["get","list","watch","create","update","patch","delete","deletecollection"]}]`,
 		`"rbac.authorization.k8s.io/aggregate-to-edit":"true"`,
 	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%s is missing in\n%s", want, got)
-		}
+		require.Contains(t, got, want)
 	}
 
 	const group = `a.yaml idx 0 line 3: apiextensions.k8s.io/v1 CustomResourceDefinition %s: spec.group: "%s" is a group of Kubernetes or of the engine, on which ` +
@@ -134,9 +128,7 @@ func TestAggregatedRoles(t *testing.T) {
 		definition("shops.example.com", "example.org", "shops"): none,
 		strings.ReplaceAll(account, "%", "shop"):                none,
 	} {
-		if got := lines(t, pkg("manifest.yaml", manifest, "a.yaml", text), namespaced(cluster)); !strings.Contains(got, want) {
-			t.Errorf("%s\n%s\nwant\n%s", text, got, want)
-		}
+		require.Contains(t, lines(t, pkg("manifest.yaml", manifest, "a.yaml", text), namespaced(cluster)), want, text)
 	}
 
 	files := pkg("manifest.yaml", manifest, "a.yaml", of("example.com", "roles"))
@@ -149,9 +141,7 @@ func TestAggregatedRoles(t *testing.T) {
 		t.Error("a patch gives users rights on roles")
 	}
 
-	if got := rolesOf(t, pkg("manifest.yaml", manifest, "a.yaml", of("notk8s.io", "shops")), namespaced(cluster)); !strings.Contains(got, "notk8s.io") {
-		t.Errorf("a group of an author:\n%s", got)
-	}
+	require.Contains(t, rolesOf(t, pkg("manifest.yaml", manifest, "a.yaml", of("notk8s.io", "shops")), namespaced(cluster)), "notk8s.io", "a group of an author")
 }
 
 func TestPermissionProblems(t *testing.T) {
@@ -182,8 +172,6 @@ func TestPermissionProblems(t *testing.T) {
 		"its own role":           {pkg("manifest.yaml", asking, "a.yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: my-shop-permissions, annotations: {package-operator.run/phase: first}}\n"), namespaced(), "it is in a.yaml idx 0 line 3 as well"},
 		"a phase with that name": {pkg("manifest.yaml", strings.Replace(asking, "name: second", "name: permissions", 1)), namespaced(), `spec.phases[1].name: the phase of the roles of spec.permissions has the name "permissions". Choose another name.`},
 	} {
-		if got := lines(t, tc.files, tc.opts); !strings.Contains(got, tc.want) {
-			t.Errorf("%s:\n%s\nwant\n%s", name, got, tc.want)
-		}
+		require.Contains(t, lines(t, tc.files, tc.opts), tc.want, name)
 	}
 }

@@ -61,9 +61,7 @@ func TestSensitiveValuesStayInSecrets(t *testing.T) {
 		files := pkg("manifest.yaml", plain+anyConfig, "a.yaml.gotmpl", test.object)
 		got := lines(t, files, withSecret())
 		if test.want == "" {
-			if got != "" {
-				t.Errorf("%s: %s", test.reason, got)
-			}
+			require.Equal(t, "", got, test.reason)
 			continue
 		}
 		if !strings.HasPrefix(got, "Secret value outside of Secrets in a.yaml.gotmpl idx 0: ") || !strings.Contains(got, ": "+test.want+": a value that came from a Secret stands here") ||
@@ -74,9 +72,7 @@ func TestSensitiveValuesStayInSecrets(t *testing.T) {
 	}
 
 	_, err := Load(context.Background(), pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", "    package-operator.run/expose-secret-values: yes\n")), namespaced())
-	if err == nil || !strings.Contains(err.Error(), "expose-secret-values") {
-		t.Error("the annotation has one value:", err)
-	}
+	require.ErrorContains(t, err, "expose-secret-values", "the annotation has one value")
 }
 
 // checkClean fails if a text has a piece of the value in any form.
@@ -273,9 +269,7 @@ func TestSensitiveValuesInPatches(t *testing.T) {
 	}))
 
 	for _, want := range []string{"data.p: a value that came from a Secret stands here (after spec.patches[0])", "metadata.annotations.note: a value"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in %s", want, got)
-		}
+		require.Contains(t, got, want)
 	}
 
 	if _, err := Load(context.Background(), files, withSecret(func(o *Options) {

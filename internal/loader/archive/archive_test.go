@@ -381,8 +381,6 @@ func TestWhiteoutsBesideThePackage(t *testing.T) {
 	}{{"etc/.wh.passwd", 0}, {"etc/.wh..wh..opq", 0}, {".wh.etc", 0}, {".wh.package", 1}, {".wh..wh..opq", 1}, {"package/.wh.a", 1}, {"package/a/.wh..wh..opq", 1}} {
 		o := overlay{files: Files{}, dirs: map[string]bool{}, hidden: map[string]bool{}, opaque: map[string]bool{}}
 		require.NoError(t, NewUnpacker().entry(&o, &tar.Header{Name: test.name, Typeflag: tar.TypeReg}, strings.NewReader("")))
-		if got := len(o.hidden) + len(o.opaque); got != test.kept {
-			t.Errorf("%s: %d names are kept, want %d", test.name, got, test.kept)
-		}
+		require.Equal(t, test.kept, len(o.hidden)+len(o.opaque), test.name)
 	}
 }

@@ -233,11 +233,36 @@ func TestDefaultWork(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(test.schema), props); err != nil {
 			t.Fatalf("%s: %v", test.reason, err)
 		}
-		if got := DefaultWork(props); got != test.want {
-			t.Errorf("%s: %d, want %d", test.reason, got, test.want)
-		}
+		require.Equal(t, test.want, DefaultWork(props), test.reason)
 		if _, errs := compile(t, test.schema); errs != nil {
 			t.Errorf("%s: %v", test.reason, errs)
 		}
+	}
+}
+
+// TestOrder checks that the same problems have the same order each time. Otherwise a status would
+// change, and a reader would search for the difference.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	props, values := map[string]apiextensionsv1.JSONSchemaProps{}, map[string]any{}
+	var want []string
+	for i := range 10 {
+		name := fmt.Sprintf("n%d", i)
+		props[name], values[name] = apiextensionsv1.JSONSchemaProps{Type: "integer"}, "text"
+		want = append(want, "config."+name)
+	}
+
+	s, errs := Compile(t.Context(), field.NewPath("schema"), &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: props})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+
+	for range 5 {
+		_, errs := s.Check(t.Context(), field.NewPath("config"), values)
+		var got []string
+		for _, err := range errs {
+			got = append(got, err.Field)
+		}
+		require.Equal(t, want, got, "fields")
 	}
 }

@@ -220,9 +220,7 @@ func TestKeysThatAreBooleans(t *testing.T) {
 	var warnings violation.Violations
 	Each("f.yaml", []byte("a:\n  true: 1\n  n: 2\n"), func(d *Document) { warnings = d.Warnings })
 	const want = "Invalid YAML in f.yaml idx 0 line 3: a.false: the key n is a boolean in YAML 1.1; it is read as false. Put the key in quotes."
-	if warnings.Error() != want {
-		t.Error(warnings)
-	}
+	require.Equal(t, want, warnings.Error(), warnings)
 }
 
 func TestLine(t *testing.T) {
@@ -237,9 +235,7 @@ func TestLine(t *testing.T) {
 		"": 3, "spec": 3, "spec.phases": 4, "spec.phases[1]": 6, "spec.phases[1].class": 7, "spec.phases[1].nope": 6,
 		"spec.phases[7].name": 4, "meta[a.b/c]": 10, "nope": 3,
 	} {
-		if got := doc.Line(path); got != want {
-			t.Errorf("%s: line %d, want %d", path, got, want)
-		}
+		require.Equal(t, want, doc.Line(path), fmt.Sprintf("%s: line", path))
 	}
 
 	if raw, ok := doc.Raw("spec.phases[0].name"); raw != "x" || !ok {

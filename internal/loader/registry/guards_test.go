@@ -99,9 +99,7 @@ func TestPlainRegistriesAreNotAskedAgain(t *testing.T) {
 	if pull(p) == 0 {
 		t.Error("the first pull does not try HTTPS")
 	}
-	if next := pull(p); next != 0 {
-		t.Errorf("%d handshakes for the next pull", next)
-	}
+	require.Equal(t, int32(0), pull(p), "handshakes for the next pull")
 
 	s.set(func(w http.ResponseWriter, r *http.Request) bool {
 		w.WriteHeader(http.StatusNotFound)
@@ -238,15 +236,11 @@ func TestGuardsFollowTheRegistry(t *testing.T) {
 	check("behind it", true, elsewhere, private)
 	check("the registry, for the next pull", true, registry, private)
 	check("behind it, for the next pull", true, elsewhere, private)
-	if closed != 0 {
-		t.Error("connections were closed without need")
-	}
+	require.Equal(t, 0, closed, "connections were closed without need")
 
 	check("the registry, which has moved", true, registry, public)
 	check("behind a public one", false, elsewhere, private)
-	if closed != 1 {
-		t.Errorf("connections of before were closed %d times", closed)
-	}
+	require.Equal(t, 1, closed, "connections of before were closed")
 
 	check("the registry, at its other address", true, registry, private)
 	check("behind a private one", true, elsewhere, private)
@@ -293,9 +287,7 @@ func TestAddressesOfRegistries(t *testing.T) {
 			}
 			g := p.newGuard(guardKey{host: test.host, namespaced: namespaced}, p.opts.bundles())
 			err := g.dialer.check(test.host, addressOf(t, test.address), false)
-			if (err == nil) != want {
-				t.Errorf("%s at %s, namespaced %v: %v", test.host, test.address, namespaced, err)
-			}
+			require.Equal(t, want, err == nil, fmt.Sprintf("%s at %s, namespaced %v: %v", test.host, test.address, namespaced, err))
 			var refused *failure
 			if namespaced && test.cluster && !test.namespaced && (!errors.As(err, &refused) || !strings.Contains(refused.remedy, "--allow-private-sources")) {
 				t.Errorf("%s at %s: the flag is not named: %v", test.host, test.address, err)

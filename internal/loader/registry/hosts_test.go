@@ -199,9 +199,7 @@ func TestRedirectsOfProxiedRegistries(t *testing.T) {
 
 	_, foreign := issue(t)
 	opts := Options{Proxies: Proxies{"a.example": proxy.url}, Authorities: Authorities{"a.example": ca, "storage.example": foreign}, Proxy: noProxy}
-	if err := pullOf(newPuller(t, opts), "a.example"); err == nil || !strings.Contains(err.Error(), "into the file that --registry-ca names for storage.example.") {
-		t.Errorf("a host that is named itself: %v", err)
-	}
+	require.ErrorContains(t, pullOf(newPuller(t, opts), "a.example"), "into the file that --registry-ca names for storage.example.", "a host that is named itself")
 
 	proxy.seen()
 	target = "https://169.254.169.254"
@@ -309,9 +307,7 @@ func TestProxyErrors(t *testing.T) {
 			continue
 		}
 		for _, want := range test.want {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v lacks %q", test.reason, err, want)
-			}
+			require.Contains(t, err.Error(), want, test.reason)
 		}
 		checkNoSecret(t, test.reason, err, password)
 	}
@@ -356,9 +352,7 @@ func TestTransport(t *testing.T) {
 	if err := get(Options{Authorities: Authorities{"b.example": ca}}, a.host); err == nil {
 		t.Error("the authority of another registry is trusted")
 	}
-	if err := get(Options{Authorities: Authorities{"a.example": "/nowhere"}}, "a.example"); err == nil || !strings.Contains(err.Error(), "--registry-ca a.example: read the certificate authorities: open /nowhere") {
-		t.Error(err)
-	}
+	require.ErrorContains(t, get(Options{Authorities: Authorities{"a.example": "/nowhere"}}, "a.example"), "--registry-ca a.example: read the certificate authorities: open /nowhere")
 }
 
 func TestParseSettings(t *testing.T) {

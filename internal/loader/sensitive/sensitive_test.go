@@ -129,14 +129,10 @@ func TestRedact(t *testing.T) {
 		{"a " + base64.StdEncoding.EncodeToString([]byte("geheimes-wort"))[:12] + "... b", "a [redacted]... b"},
 		{"kurz kurzum kurz-2 (kurz)", "[redacted] kurzum [redacted] ([redacted])"},
 	} {
-		if got := v.RedactWords(test.text); got != test.want {
-			t.Errorf("%q: %q, want %q", test.text, got, test.want)
-		}
+		require.Equal(t, test.want, v.RedactWords(test.text), test.text)
 	}
 
-	if got := v.Redact("kurz"); got != "kurz" {
-		t.Error("words are for RedactWords:", got)
-	}
+	require.Equal(t, "kurz", v.Redact("kurz"), "words are for RedactWords")
 
 	long := strings.Repeat("x", messageBytes-5) + "geheimes-wort"
 	if got := v.Redact(long); strings.Contains(got, "gehei") || len(got) > messageBytes+len(Mark) {
@@ -166,9 +162,7 @@ func TestIs(t *testing.T) {
 		{nil, false},
 		{true, false},
 	} {
-		if got := v.Is(test.value); got != test.want {
-			t.Errorf("%v: %v", test.value, got)
-		}
+		require.Equal(t, test.want, v.Is(test.value), test.value)
 	}
 }
 

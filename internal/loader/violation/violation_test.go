@@ -51,9 +51,7 @@ func TestViolations(t *testing.T) {
 	}
 
 	mixed := Violations{{Reason: ReasonObjectInvalid}, {Reason: ReasonTemplate}, {Reason: ReasonObjectScope}}
-	if got := mixed.ConditionReason(); got != corev1alpha1.ReasonTemplateError {
-		t.Error("the earliest stage decides, not", got)
-	}
+	require.Equal(t, corev1alpha1.ReasonTemplateError, mixed.ConditionReason(), "the earliest stage decides, not")
 }
 
 func TestSuggest(t *testing.T) {
@@ -64,8 +62,6 @@ func TestSuggest(t *testing.T) {
 		"fases": `Did you mean "phases"?`, "b": "Remove it.",
 		"availabilityProbe": `Did you mean "availabilityProbes"?`, "zzz": "Remove it.", "": "Remove it.", strings.Repeat("x", 1000): "Remove it.",
 	} {
-		if got := Suggest(written, known, "Remove it."); got != want {
-			t.Errorf("%.20s: %s", written, got)
-		}
+		require.Equal(t, want, Suggest(written, known, "Remove it."), fmt.Sprintf("%.20s", written))
 	}
 }
