@@ -14,6 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestExplainAccount(t *testing.T) {
@@ -50,13 +51,52 @@ func TestExplainAccount(t *testing.T) {
 		if got != tc.want || about != (tc.want != "") {
 			t.Errorf("%s: %q", tc.reason, got)
 		}
-		if got := local.accountReason(step, tc.err); got != tc.condition {
-			t.Errorf("%s: reason %q, want %q", tc.reason, got, tc.condition)
-		}
+		require.Equal(t, tc.condition, local.accountReason(step, tc.err), fmt.Sprintf("%s: reason", tc.reason))
 		own := step
 		own.Account = objects.Account{}
 		if text, about := local.explainAccount(own, tc.err); about && !isMissing(tc.err) {
 			t.Errorf("%s, by the manager: %q", tc.reason, text)
 		}
+	}
+}
+
+// TestExplainTarget: the message names the rule that grants a missing right to the user of a
+// kubeconfig, and repeats only names from the words of a target.
+func TestExplainTarget(t *testing.T) {
+	t.Parallel()
+	const user = `User "system:serviceaccount:stores:poor" cannot `
+	for message, want := range map[string]string{
+		`configmaps is forbidden: ` + user + `list resource "configmaps" in API group "" in the namespace "stores"`: "the user of the kubeconfig may not list configmaps in the target: " +
+			`bind a ClusterRole to it there with the rule {apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, create, patch, delete]}`,
+		`deployments.apps is forbidden: ` + user + `watch resource "deployments" in API group "apps" at the cluster scope`: "the user of the kubeconfig may not watch deployments in the target: " +
+			`bind a ClusterRole to it there with the rule {apiGroups: [apps], resources: [deployments], verbs: [get, list, watch, create, patch, delete]}`,
+		`configmaps "a" is forbidden: ` + user + `patch resource "configmaps" in API group "" in the namespace "stores"`: "the user of the kubeconfig may not patch configmaps in the target: " +
+			`bind a Role in the namespace stores, or a ClusterRole, to it there with the rule {apiGroups: [""], resources: [configmaps], verbs: [get, create, patch, delete]}`,
+		`namespaces "a" is forbidden: ` + user + `delete resource "namespaces" in API group "" at the cluster scope`: "the user of the kubeconfig may not delete namespaces in the target: " +
+			`bind a ClusterRole to it there with the rule {apiGroups: [""], resources: [namespaces], verbs: [get, create, patch, delete]}`,
+		`customresourcedefinitions.apiextensions.k8s.io is forbidden: ` + user + `list resource "customresourcedefinitions" in API group "apiextensions.k8s.io" at the cluster scope`: "the user of the kubeconfig may not list customresourcedefinitions in the target: " +
+			`bind a ClusterRole to it there with the rule {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get, list, watch]}`,
+		`roles.rbac.authorization.k8s.io "r" is forbidden: user "u" (groups=["g"]) is attempting to grant RBAC permissions not currently held:`: "the user of the kubeconfig may not grant rights that it does not have itself: " +
+			"give it these in the target, or the verb escalate on roles and clusterroles, and bind for bindings",
+		`configmaps is forbidden: ` + user + `list resource "hunter2 $(reboot)" in API group ""`: "",
+		`admission webhook "w" denied the request: no`:                                           "",
+	} {
+		err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Message: message}}
+		got, about := ExplainTarget(err)
+		if got != want || about != (want != "") {
+			t.Errorf("%s:\ngot  %s\nwant %s", message, got, want)
+		}
+		reason := ""
+		if want != "" {
+			reason = corev1alpha1.ReasonForbidden
+		}
+		remote := New(objects.Owner{Names: apinames.Default, Cluster: "home"})
+		require.Equal(t, reason, remote.accountReason(phases.Step{}, err), fmt.Sprintf("%s: reason", message))
+	}
+	const read = `the user of the kubeconfig may not list configmaps in the target: ` +
+		`bind a Role in the namespace openshift-config, or a ClusterRole, to it there with the rule {apiGroups: [""], resources: [configmaps], verbs: [get, list, watch]}`
+	err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Message: `configmaps "c" is forbidden: ` + user + `list resource "configmaps" in API group "" in the namespace "openshift-config"`}}
+	if got, _ := ExplainTargetRead(err); got != read {
+		t.Errorf("objects that are only read:\n%s", got)
 	}
 }

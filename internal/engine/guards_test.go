@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -9,7 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -178,12 +178,8 @@ func TestEveryWriteIsGuarded(t *testing.T) {
 			if len(writes) != 1 {
 				t.Fatalf("%d writes, want 1", len(writes))
 			}
-			if post := writes[0].Method == http.MethodPost; post != (tc.want == guards{}) {
-				t.Errorf("%s: the write is a %s", tc.reason, writes[0].Method)
-			}
-			if diff := cmp.Diff(tc.want, guardsOf(t, writes[0])); diff != "" {
-				t.Errorf("%s: the guards of %s (-want +got):\n%s", tc.reason, writes[0].Body, diff)
-			}
+			require.Equal(t, (tc.want == guards{}), writes[0].Method == http.MethodPost, fmt.Sprintf("%s: the write is a %s", tc.reason, writes[0].Method))
+			require.Equal(t, tc.want, guardsOf(t, writes[0]), fmt.Sprintf("%s: the guards of %s", tc.reason, writes[0].Body))
 		})
 	}
 }

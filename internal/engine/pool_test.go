@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 // task is the duration of one task in the fake time of these tests.
@@ -93,12 +94,8 @@ func TestPoolDropsWhatHasNotBegun(t *testing.T) {
 		}()
 		asked := time.Now()
 		pool.Run(ctx, owner("team", "owner"), false, 1_000, func(int) { began.Add(1); time.Sleep(task) })
-		if n := began.Load(); n != 8 {
-			t.Errorf("%d tasks started, want the 8 of four rounds", n)
-		}
-		if took := time.Since(asked); took != 4*task {
-			t.Errorf("it returned after %s, want once the tasks under way had ended", took)
-		}
+		require.Equal(t, int32(8), began.Load(), "tasks started")
+		require.Equal(t, 4*task, time.Since(asked), "it returned after")
 		done := false
 		pool.Run(t.Context(), owner("team", "owner"), false, 1, func(int) { done = true })
 		if !done {

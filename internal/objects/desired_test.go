@@ -2,13 +2,16 @@ package objects_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/test/require"
@@ -26,63 +29,34 @@ func TestObject(t *testing.T) {
 	t.Parallel()
 	config := objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "x"}
 	secret := objects.Key{Kind: "Secret", Namespace: "n", Name: "x"}
+	stamps := strings.NewReplacer(
+		"%STAMPS%", `"labels":{%LABELS%},"annotations":{"package-operator.run/revision":"7"},%OWNER%`,
+		"%LABELS%", `"package-operator.run/cache":"True","package-operator.run/package":"app","package-operator.run/version":"1.2.3"`,
+		"%OWNER%", `"ownerReferences":[{"apiVersion":"package-operator.run/v1alpha1","kind":"ObjectDeployment","name":"app","uid":"owner","controller":true}]`,
+	)
 	for _, tc := range []struct {
 		name, reason string
 		key          objects.Key
 		raw, want    string
 	}{
-		{
-			name: "plain", reason: "labels, revision and controller are stamped on",
-			key: config, raw: `{"metadata":{"name":"x"},"data":{"a":"b"}}`,
-			want: `{"metadata":{"name":"x","namespace":"n",
-				"labels":{"package-operator.run/cache":"True","package-operator.run/package":"app","package-operator.run/version":"1.2.3"},
-				"annotations":{"package-operator.run/revision":"7"},
-				"ownerReferences":[{"apiVersion":"package-operator.run/v1alpha1","kind":"ObjectDeployment","name":"app","uid":"owner","controller":true}]},
-				"data":{"a":"b"}}`,
-		},
-		{
-			name: "labelled", reason: "the author's labels and annotations stay, ours win",
-			key: config, raw: `{"metadata":{"name":"x","labels":{"app":"web","package-operator.run/package":"other","package-operator.run/cache":"False"},
+		{"plain", "labels, revision and controller are stamped on",
+			config, `{"metadata":{"name":"x"},"data":{"a":"b"}}`, `{"metadata":{"name":"x","namespace":"n",%STAMPS%},"data":{"a":"b"}}`},
+		{"labelled", "the author's labels and annotations stay, ours win",
+			config, `{"metadata":{"name":"x","labels":{"app":"web","package-operator.run/package":"other","package-operator.run/cache":"False"},
 				"annotations":{"note":"hi","package-operator.run/revision":"999"}}}`,
-			want: `{"metadata":{"name":"x","namespace":"n",
-				"labels":{"app":"web","package-operator.run/cache":"True","package-operator.run/package":"app","package-operator.run/version":"1.2.3"},
-				"annotations":{"note":"hi","package-operator.run/revision":"7"},
-				"ownerReferences":[{"apiVersion":"package-operator.run/v1alpha1","kind":"ObjectDeployment","name":"app","uid":"owner","controller":true}]}}`,
-		},
-		{
-			name: "left by a generator", reason: "status and creation time are not applied, null maps are not maps",
-			key: config, raw: `{"metadata":{"name":"x","namespace":"n","creationTimestamp":null,"labels":null,"annotations":null},"status":{}}`,
-			want: `{"metadata":{"name":"x","namespace":"n",
-				"labels":{"package-operator.run/cache":"True","package-operator.run/package":"app","package-operator.run/version":"1.2.3"},
-				"annotations":{"package-operator.run/revision":"7"},
-				"ownerReferences":[{"apiVersion":"package-operator.run/v1alpha1","kind":"ObjectDeployment","name":"app","uid":"owner","controller":true}]}}`,
-		},
-		{
-			name: "cluster-scoped", reason: "a namespace is taken off",
-			key: objects.Key{Kind: "Namespace", Name: "x"}, raw: `{"metadata":{"name":"x","namespace":"n"}}`,
-			want: `{"metadata":{"name":"x",
-				"labels":{"package-operator.run/cache":"True","package-operator.run/package":"app","package-operator.run/version":"1.2.3"},
-				"annotations":{"package-operator.run/revision":"7"},
-				"ownerReferences":[{"apiVersion":"package-operator.run/v1alpha1","kind":"ObjectDeployment","name":"app","uid":"owner","controller":true}]}}`,
-		},
-		{
-			name: "secret", reason: "stringData is never returned, so drift could not be seen in it; it wins over data",
-			key: secret, raw: `{"metadata":{"name":"x"},"data":{"a":"b2xk","b":"Yg=="},"stringData":{"a":"new","c":""}}`,
-			want: `{"metadata":{"name":"x","namespace":"n",
-				"labels":{"package-operator.run/cache":"True","package-operator.run/package":"app","package-operator.run/version":"1.2.3"},
-				"annotations":{"package-operator.run/revision":"7"},
-				"ownerReferences":[{"apiVersion":"package-operator.run/v1alpha1","kind":"ObjectDeployment","name":"app","uid":"owner","controller":true}]},
-				"data":{"a":"bmV3","b":"Yg==","c":""}}`,
-		},
-		{
-			name: "a Secret of another group", reason: "only the core kind has stringData",
-			key: objects.Key{Group: "example.com", Kind: "Secret", Namespace: "n", Name: "x"}, raw: `{"metadata":{"name":"x"},"stringData":{"a":"b"}}`,
-			want: `{"metadata":{"name":"x","namespace":"n",
-				"labels":{"package-operator.run/cache":"True","package-operator.run/package":"app","package-operator.run/version":"1.2.3"},
-				"annotations":{"package-operator.run/revision":"7"},
-				"ownerReferences":[{"apiVersion":"package-operator.run/v1alpha1","kind":"ObjectDeployment","name":"app","uid":"owner","controller":true}]},
-				"stringData":{"a":"b"}}`,
-		},
+			`{"metadata":{"name":"x","namespace":"n","labels":{"app":"web",%LABELS%},
+				"annotations":{"note":"hi","package-operator.run/revision":"7"},%OWNER%}}`},
+		{"left by a generator", "status and creation time are not applied, null maps are not maps",
+			config, `{"metadata":{"name":"x","namespace":"n","creationTimestamp":null,"labels":null,"annotations":null},"status":{}}`,
+			`{"metadata":{"name":"x","namespace":"n",%STAMPS%}}`},
+		{"cluster-scoped", "a namespace is taken off",
+			objects.Key{Kind: "Namespace", Name: "x"}, `{"metadata":{"name":"x","namespace":"n"}}`, `{"metadata":{"name":"x",%STAMPS%}}`},
+		{"secret", "stringData is never returned, so drift could not be seen in it; it wins over data",
+			secret, `{"metadata":{"name":"x"},"data":{"a":"b2xk","b":"Yg=="},"stringData":{"a":"new","c":""}}`,
+			`{"metadata":{"name":"x","namespace":"n",%STAMPS%},"data":{"a":"bmV3","b":"Yg==","c":""}}`},
+		{"a Secret of another group", "only the core kind has stringData",
+			objects.Key{Group: "example.com", Kind: "Secret", Namespace: "n", Name: "x"}, `{"metadata":{"name":"x"},"stringData":{"a":"b"}}`,
+			`{"metadata":{"name":"x","namespace":"n",%STAMPS%},"stringData":{"a":"b"}}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -90,11 +64,9 @@ func TestObject(t *testing.T) {
 			obj, err := d.Object(metadata())
 			require.NoError(t, err)
 			var want map[string]any
-			require.NoError(t, json.Unmarshal([]byte(tc.want), &want))
+			require.NoError(t, json.Unmarshal([]byte(stamps.Replace(stamps.Replace(tc.want))), &want))
 			require.Equal(t, want, obj, tc.reason)
-			if string(d.Raw) != tc.raw {
-				t.Errorf("the template was changed: %s", d.Raw)
-			}
+			require.Equal(t, tc.raw, string(d.Raw), fmt.Sprintf("the template was changed: %s", d.Raw))
 		})
 	}
 }
@@ -180,5 +152,92 @@ func TestWellKnown(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, apinames.Default.Inherited(given)); diff != "" || len(given) != 6 {
 		t.Errorf("objects carry the well-known labels only, and the set keeps its own (%d):\n%s", len(given), diff)
+	}
+}
+
+func TestOutcomeOf(t *testing.T) {
+	t.Parallel()
+	condition := func(typ, status string) map[string]any { return map[string]any{"type": typ, "status": status} }
+	for name, tc := range map[string]struct {
+		conditions any
+		want       objects.Outcome
+	}{
+		"no status":           {},
+		"suspended":           {conditions: []any{condition("Suspended", "True")}},
+		"complete":            {conditions: []any{condition("Suspended", "False"), condition("Complete", "True")}, want: objects.Succeeded},
+		"criteria met":        {conditions: []any{condition("SuccessCriteriaMet", "True")}, want: objects.Succeeded},
+		"not complete":        {conditions: []any{condition("Complete", "False")}},
+		"about to fail":       {conditions: []any{condition("FailureTarget", "True")}},
+		"failed":              {conditions: []any{condition("FailureTarget", "True"), condition("Failed", "True")}, want: objects.Failed},
+		"not as it has to be": {conditions: []any{"Complete", nil, 7}},
+		"no list":             {conditions: "Complete"},
+	} {
+		job := map[string]any{}
+		if tc.conditions != nil {
+			job["status"] = map[string]any{"conditions": tc.conditions}
+		}
+		require.Equal(t, tc.want, objects.OutcomeOf(job), name)
+	}
+}
+
+// TestHeldBy checks that the reason quotes the finalizers and only conditions about the deletion.
+func TestHeldBy(t *testing.T) {
+	t.Parallel()
+	condition := func(typ, status, message string) any {
+		return map[string]any{"type": typ, "status": status, "message": message}
+	}
+
+	for _, tc := range []struct {
+		reason     string
+		finalizers []string
+		conditions []any
+		want       string
+	}{
+		{"no finalizer holds it", nil, nil, ""},
+		{"the garbage collector ends the pods", []string{"a", "foregroundDeletion"}, nil, "held by finalizer a; waits for its pods and other dependents to end"},
+		{"finalizers", []string{"a", "b"}, nil, "held by finalizer a, b"},
+		{
+			"a namespace", nil, []any{
+				condition("NamespaceDeletionDiscoveryFailure", "True", "Discovery failed for some groups, 1 failing"),
+				condition("NamespaceDeletionContentFailure", "False", "All content successfully deleted"),
+				condition("NamespaceContentRemaining", "True", "Some resources are remaining: gauges.example.com has 1 resource instances"),
+			}, "NamespaceDeletionDiscoveryFailure: Discovery failed for some groups, 1 failing; NamespaceContentRemaining: Some resources are remaining: gauges.example.com has 1 resource instances",
+		},
+		{
+			"a definition", []string{"customresourcecleanup.apiextensions.k8s.io"}, []any{
+				condition("Established", "True", "the initial names have been accepted"), condition("Terminating", "True", "CustomResource deletion is in progress"), "garbage",
+			}, "held by finalizer customresourcecleanup.apiextensions.k8s.io; Terminating: CustomResource deletion is in progress",
+		},
+	} {
+		require.Equal(t, tc.want, objects.HeldBy(tc.finalizers, tc.conditions), tc.reason)
+	}
+
+	long := strings.Repeat("ä", limits.HeldBytes)
+	if got := objects.HeldBy([]string{long}, []any{condition("Terminating", "True", long)}); len(got) > limits.HeldBytes+len("…") {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+// TestCollectedSince checks that the time is set only for objects that own no pods and that only
+// the garbage collector holds.
+func TestCollectedSince(t *testing.T) {
+	t.Parallel()
+	deleted := metav1.Unix(1_700_000_000, 0)
+	database, deployment := schema.GroupKind{Group: "example.com", Kind: "Database"}, schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	collector := metav1.FinalizerDeleteDependents
+	for _, tc := range []struct {
+		reason     string
+		kind       schema.GroupKind
+		deleted    *metav1.Time
+		finalizers []string
+		want       int64
+	}{
+		{reason: "not deleted", kind: database, finalizers: []string{collector}},
+		{reason: "in the background", kind: database, deleted: &deleted},
+		{reason: "in the foreground", kind: database, deleted: &deleted, finalizers: []string{collector}, want: 1_700_000_000},
+		{reason: "a controller holds it, too", kind: database, deleted: &deleted, finalizers: []string{"a/b", collector}},
+		{reason: "its pods are awaited however long they take", kind: deployment, deleted: &deleted, finalizers: []string{collector}},
+	} {
+		require.Equal(t, tc.want, objects.CollectedSince(tc.kind, tc.deleted, tc.finalizers), tc.reason)
 	}
 }

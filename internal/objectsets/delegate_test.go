@@ -47,9 +47,7 @@ func load(set corev1alpha1.GenericObjectSet, in objectsets.Stored) *engine.Revis
 func TestPhaseName(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 250)
-	if got := objectsets.PhaseName("shop-1", "remote"); got != "shop-1-remote" {
-		t.Error(got)
-	}
+	require.Equal(t, "shop-1-remote", objectsets.PhaseName("shop-1", "remote"))
 	one, other := objectsets.PhaseName(long, "one"), objectsets.PhaseName(long, "two")
 	if len(one) != 253 || len(other) != 253 || one == other {
 		t.Errorf("%s, %s", one, other)

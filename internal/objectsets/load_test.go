@@ -6,15 +6,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/config"
+	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -125,9 +130,7 @@ func TestOfEngine(t *testing.T) {
 		if objectsets.OfEngine(shop, ns)(key) == "" {
 			t.Errorf("a package can have %s", key)
 		}
-		if why := objectsets.OfEngine(own, ns)(key); why != "" {
-			t.Errorf("the package of the engine cannot have %s: %s", key, why)
-		}
+		require.Equal(t, "", objectsets.OfEngine(own, ns)(key), fmt.Sprintf("the package of the engine cannot have %s", key))
 	}
 	for _, key := range []objects.Key{
 		{Kind: "Namespace", Name: "shop"},
@@ -137,9 +140,7 @@ func TestOfEngine(t *testing.T) {
 		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "things.example.com"},
 		{Group: corev1alpha1.GroupVersion.Group, Kind: "Package", Namespace: ns, Name: "shop"},
 	} {
-		if why := objectsets.OfEngine(shop, ns)(key); why != "" {
-			t.Errorf("%s: %s", key, why)
-		}
+		require.Equal(t, "", objectsets.OfEngine(shop, ns)(key), key)
 	}
 }
 
@@ -157,5 +158,74 @@ func TestRejectReserved(t *testing.T) {
 	d := rev.Phases[0].Objects[0]
 	if rev.Blocked() != "ConfigMap shop/a: a is not yours" || !d.Keep || !d.Reserved {
 		t.Errorf("it is blocked by %q, keep: %t, reserved: %t", rev.Blocked(), d.Keep, d.Reserved)
+	}
+}
+
+func TestRecordsOfJobs(t *testing.T) {
+	t.Parallel()
+	a, b := objects.Key{Group: "batch", Kind: "Job", Namespace: "n", Name: "a"}, objects.Key{Group: "batch", Kind: "Job", Namespace: "n", Name: "b"}
+	runs := map[objects.Key]phases.Run{
+		b: {Content: objects.Digest{1, 2}, Outcome: objects.Failed}, a: {Content: objects.Digest{3}, Outcome: objects.Succeeded},
+	}
+	records := objectsets.Records(runs)
+	want := []corev1alpha1.JobRecord{
+		{Group: "batch", Kind: "Job", Namespace: "n", Name: "a", ContentHash: "03" + strings.Repeat("0", 30), Result: "Succeeded"},
+		{Group: "batch", Kind: "Job", Namespace: "n", Name: "b", ContentHash: "0102" + strings.Repeat("0", 28), Result: "Failed"},
+	}
+	if diff := cmp.Diff(want, records); diff != "" {
+		t.Fatalf("the Jobs on the status:\n%s", diff)
+	}
+	byHand := []corev1alpha1.JobRecord{
+		{Kind: "Job", Name: "short", ContentHash: "03", Result: "Succeeded"},
+		{Kind: "Job", Name: "no hash", ContentHash: strings.Repeat("z", 32), Result: "Succeeded"},
+		{Kind: "Job", Name: "no result", ContentHash: strings.Repeat("0", 32), Result: "Perhaps"},
+	}
+	got := objectsets.Recorded(&corev1alpha1.ObjectDeploymentStatus{Jobs: append(byHand, records...)})
+	require.Equal(t, runs, got, "the Jobs that are read back")
+}
+
+// observed is a cluster with these observed objects.
+type observed struct {
+	cluster.Cluster
+	objects map[objects.Key]*objects.Observed
+}
+
+func (o observed) Observed(key objects.Key) (*objects.Observed, bool) {
+	obs, ok := o.objects[key]
+	return obs, ok
+}
+
+func (observed) State(schema.GroupKind) livestate.KindState {
+	return livestate.KindState{Served: true, Synced: true}
+}
+
+func (observed) Passed(schema.GroupKind, string) bool { return true }
+
+// TestMapped: conditions are mapped by object, not by its name alone. Conditions of an older
+// generation or of an invalid form are ignored.
+func TestMapped(t *testing.T) {
+	t.Parallel()
+	web, other := objects.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, objects.Key{Kind: "Service", Namespace: "shop", Name: "web"}
+	maps := func(pairs ...string) (all []objects.ConditionMapping) {
+		for i := 0; i < len(pairs); i += 2 {
+			all = append(all, objects.ConditionMapping{SourceType: pairs[i], DestinationType: pairs[i+1]})
+		}
+		return all
+	}
+	rev := &engine.Revision{Revision: phases.Revision{Phases: []phases.Phase{{Name: "one", Objects: []*objects.Desired{
+		{Key: web, Mappings: maps("Ready", "example.com/Web", "Old", "example.com/Old")}, {Key: other, Mappings: maps("Ready", "example.com/Service")},
+	}}}}}
+	seen := observed{objects: map[objects.Key]*objects.Observed{
+		web: {Generation: 2, Trimmed: []byte(`{"status":{"conditions":[
+			{"type":"Ready","status":"True","reason":"Yes","observedGeneration":2},{"type":"Old","status":"True","reason":"Was","observedGeneration":1},
+			{"status":"True"},"text",null,7]}}`)},
+		other: {Generation: 1, Trimmed: []byte(`{"status":{"conditions":[{"type":"Ready","status":"False","reason":"No"}]}}`)},
+	}}
+	mapped, left := objectsets.Mapped(rev, seen, []objects.Key{web, other})
+	want := []metav1.Condition{
+		{Type: "example.com/Web", Status: "True", Reason: "Yes"}, {Type: "example.com/Service", Status: "False", Reason: "No"},
+	}
+	if diff := cmp.Diff(want, mapped); diff != "" || left != 0 {
+		t.Errorf("%d are left out; %s", left, diff)
 	}
 }

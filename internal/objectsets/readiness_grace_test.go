@@ -42,26 +42,16 @@ func TestReadinessGraceSurvivesRestart(t *testing.T) {
 		// readiness grace of the object started; -1 for none.
 		want []int
 	}{
-		{
-			"scaled", "the look before showed it ready", corev1alpha1.ObjectSetStatus{},
-			[]*objects.Observed{live(1, 1, "True"), live(2, 1, "True"), live(2, 2, "False"), live(2, 2, "True"), live(2, 2, "False")}, []int{-1, 1, 1, 1, 1},
-		},
-		{
-			"new process, phase was ready", "the record has it", phase(corev1alpha1.PhaseStateReady),
-			[]*objects.Observed{live(2, 1, "True"), live(2, 2, "False"), live(2, 2, "True")}, []int{0, 0, 0},
-		},
-		{
-			"new process, set of an earlier engine", "its condition has it", corev1alpha1.ObjectSetStatus{Conditions: condition(corev1alpha1.ConditionAvailable)},
-			[]*objects.Observed{live(2, 1, "True")}, []int{0},
-		},
-		{
-			"new process, phase was not ready", "the object can be the reason", phase(corev1alpha1.PhaseStateUnready),
-			[]*objects.Observed{live(2, 1, "True"), live(2, 2, "False")}, []int{-1, -1},
-		},
-		{
-			"new process, no change", "what fails at the generation that was seen fails", phase(corev1alpha1.PhaseStateReady),
-			[]*objects.Observed{live(2, 2, "False"), live(3, 2, "False")}, []int{-1, -1},
-		},
+		{"scaled", "the look before showed it ready", corev1alpha1.ObjectSetStatus{},
+			[]*objects.Observed{live(1, 1, "True"), live(2, 1, "True"), live(2, 2, "False"), live(2, 2, "True"), live(2, 2, "False")}, []int{-1, 1, 1, 1, 1}},
+		{"new process, phase was ready", "the record has it", phase(corev1alpha1.PhaseStateReady),
+			[]*objects.Observed{live(2, 1, "True"), live(2, 2, "False"), live(2, 2, "True")}, []int{0, 0, 0}},
+		{"new process, set of an earlier engine", "its condition has it", corev1alpha1.ObjectSetStatus{Conditions: condition(corev1alpha1.ConditionAvailable)},
+			[]*objects.Observed{live(2, 1, "True")}, []int{0}},
+		{"new process, phase was not ready", "the object can be the reason", phase(corev1alpha1.PhaseStateUnready),
+			[]*objects.Observed{live(2, 1, "True"), live(2, 2, "False")}, []int{-1, -1}},
+		{"new process, no change", "what fails at the generation that was seen fails", phase(corev1alpha1.PhaseStateReady),
+			[]*objects.Observed{live(2, 2, "False"), live(3, 2, "False")}, []int{-1, -1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,7 @@
 package objectsets_test
 
 import (
+	"fmt"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,9 +130,7 @@ func TestClaimedAtCreation(t *testing.T) {
 		"made without":        {},
 	} {
 		set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}, Status: corev1alpha1.ObjectSetStatus{Conditions: tc.conditions}}
-		if got := objectsets.ClaimedAtCreation(set); got != tc.want {
-			t.Errorf("%s: %t, want %t", name, got, tc.want)
-		}
+		require.Equal(t, tc.want, objectsets.ClaimedAtCreation(set), name)
 	}
 }
 
@@ -182,8 +181,6 @@ func TestAccountOf(t *testing.T) {
 		{named, "shop", objects.Account{Namespace: "shop", Name: "deployer"}},
 		{named, "", objects.Account{Namespace: "system", Name: "deployer"}},
 	} {
-		if got := objectsets.AccountOf(tc.spec, tc.namespace, "system"); got != tc.want {
-			t.Errorf("%v in %q: %v, want %v", tc.spec, tc.namespace, got, tc.want)
-		}
+		require.Equal(t, tc.want, objectsets.AccountOf(tc.spec, tc.namespace, "system"), fmt.Sprintf("%v in %q", tc.spec, tc.namespace))
 	}
 }

@@ -2,6 +2,13 @@ package objectsets
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +17,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Each time is the first one, and later changes do not move it. A state that passed between two
@@ -56,13 +64,9 @@ func TestTimeline(t *testing.T) {
 				}
 				got += fmt.Sprint(at.Sub(start).Seconds(), " ")
 			}
-			if strings.TrimSpace(got) != want {
-				t.Errorf("%s: phase %s has %s, want %s", tc.reason, times.Name, got, want)
-			}
+			require.Equal(t, want, strings.TrimSpace(got), fmt.Sprintf("%s: phase %s has %s, want", tc.reason, times.Name, got))
 		}
-		if fmt.Sprint(all) != tc.took {
-			t.Errorf("%s: took %v, want %s", tc.reason, all, tc.took)
-		}
+		require.Equal(t, tc.took, fmt.Sprint(all), fmt.Sprintf("%s: took %v, want", tc.reason, all))
 	}
 }
 
@@ -86,4 +90,70 @@ func TestTimelineIsBounded(t *testing.T) {
 	if timeline, _ = Timeline(timeline, nil, phases, nil, time.Unix(6, 0)); timeline[1].WaitedFor == "" {
 		t.Error("what a phase waited for is forgotten once it is ready")
 	}
+}
+
+// constants are the annotations by the names of their constants.
+var constants = map[string]string{
+	"ObjectDeploymentUIDAnnotation": corev1alpha1.ObjectDeploymentUIDAnnotation, "SlicedAnnotation": corev1alpha1.SlicedAnnotation,
+	"SecretSlicedAnnotation": corev1alpha1.SecretSlicedAnnotation, "OrphanedAnnotation": corev1alpha1.OrphanedAnnotation,
+	"PausedByParentAnnotation": corev1alpha1.PausedByParentAnnotation, "HashAnnotation": corev1alpha1.HashAnnotation,
+	"PackageDigestAnnotation": corev1alpha1.PackageDigestAnnotation, "AwaitingActivationAnnotation": corev1alpha1.AwaitingActivationAnnotation,
+	"RolledBackFromAnnotation": corev1alpha1.RolledBackFromAnnotation, "RejectedAnnotation": corev1alpha1.RejectedAnnotation,
+	"ClaimedAnnotation": corev1alpha1.ClaimedAnnotation,
+}
+
+// Archived sets keep each annotation that is read from a set.
+func TestKeptAnnotations(t *testing.T) {
+	t.Parallel()
+	// These receivers are not an archived set of a deployment: s.top() is a deployment, or a set
+	// that stands alone, and u is an object of a revision.
+	others := []string{"s.deployment", "s.top()", "owner", "u"}
+	exempt := []string{
+		"PackageSourceImageAnnotation", // of the revision in charge, and of those that own objects
+	}
+	read := map[string]bool{}
+	for _, folder := range []string{".", "../controllers/objectdeployments"} {
+		err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				if constant, of := annotationRead(n); constant != "" && !slices.Contains(others, of) && !slices.Contains(exempt, constant) {
+					read[constant] = true
+					if !slices.Contains(keptAnnotations, constants[constant]) {
+						t.Errorf("%s reads %s of %s, which archived sets lose: add it to keptAnnotations", path, constant, of)
+					}
+				}
+				return true
+			})
+			return nil
+		})
+		require.NoError(t, err)
+	}
+	if len(read) != len(keptAnnotations) {
+		t.Errorf("archived sets keep %d annotations; %d are read: %v", len(keptAnnotations), len(read), read)
+	}
+}
+
+// annotationRead returns the constant X and the receiver of an expression
+// receiver.GetAnnotations()[corev1alpha1.X].
+func annotationRead(n ast.Node) (constant, receiver string) {
+	index, ok := n.(*ast.IndexExpr)
+	if !ok {
+		return "", ""
+	}
+	call, isCall := index.X.(*ast.CallExpr)
+	key, isConstant := index.Index.(*ast.SelectorExpr)
+	if !isCall || !isConstant {
+		return "", ""
+	}
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || method.Sel.Name != "GetAnnotations" {
+		return "", ""
+	}
+	return key.Sel.Name, types.ExprString(method.X)
 }

@@ -18,78 +18,53 @@ func TestDecideReportsDrift(t *testing.T) {
 	unwritten := func(c *phases.DecisionInput) { c.Applied = phases.Applied{} }
 	for name, tc := range map[string]struct {
 		reason string
-		given  []func(*phases.DecisionInput)
+		given  given
 		want   phases.Action
 		// drift is part of the reported drift; empty for none.
 		drift string
 	}{
-		"as wanted": {reason: "no drift"},
-		"changed": {
-			reason: "the values are others'", drift: "was changed by field manager tuner",
-			given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) {
+		"as wanted": {"no drift", nil, phases.None, ""},
+		"changed": {"the values are others'",
+			given{func(c *phases.DecisionInput) {
 				c.Live.Object.Projection, c.Live.Object.Writer = digest("drift"), "tuner"
 			}},
-		},
-		"changed again and again": {
-			reason: "without a correction there is no throttling", drift: "was changed",
-			given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) {
+			phases.None, "was changed by field manager tuner"},
+		"changed again and again": {"without a correction there is no throttling",
+			given{func(c *phases.DecisionInput) {
 				c.Live.Object.Projection, c.Applied.Contention = digest("drift"), &phases.Contention{Corrections: 20, Corrected: noon}
 			}},
-		},
-		"deleted": {reason: "by another client", given: []func(*phases.DecisionInput){absent}, drift: "was deleted"},
-		"deleted before a restart": {
-			reason: "by the durable record it was written", drift: "was deleted",
-			given: []func(*phases.DecisionInput){absent, unwritten, func(c *phases.DecisionInput) { c.WrittenBefore = true }},
-		},
-		"never written": {
-			reason: "the package itself wants it", given: []func(*phases.DecisionInput){absent, unwritten}, want: phases.Create,
-		},
-		"deleted, and wanted with another content": {
-			reason: "the package itself changes it", want: phases.Create,
-			given: []func(*phases.DecisionInput){absent, func(c *phases.DecisionInput) { c.Applied.Content = digest("older") }},
-		},
-		"recreated by the engine": {
-			reason: "what the engine took away itself comes back", want: phases.Create,
-			given: []func(*phases.DecisionInput){absent, func(c *phases.DecisionInput) { c.Applied, c.WrittenBefore = phases.Applied{Gone: true}, true }},
-		},
-		"recreated by an engine that was stopped": {
-			reason: "no record names the client that deleted it", want: phases.Create,
-			given: []func(*phases.DecisionInput){absent, unwritten, func(c *phases.DecisionInput) { c.WrittenBefore, c.Desired.Recreate = true, true }},
-		},
-		"changed in an immutable field before a restart": {
-			reason: "Recreate applies to changes by the package", drift: "cannot be changed back",
-			given: []func(*phases.DecisionInput){unwritten, func(c *phases.DecisionInput) {
+			phases.None, "was changed"},
+		"deleted": {"by another client", given{absent}, phases.None, "was deleted"},
+		"deleted before a restart": {"by the durable record it was written",
+			given{absent, unwritten, func(c *phases.DecisionInput) { c.WrittenBefore = true }}, phases.None, "was deleted"},
+		"never written": {"the package itself wants it", given{absent, unwritten}, phases.Create, ""},
+		"deleted, and wanted with another content": {"the package itself changes it",
+			given{absent, func(c *phases.DecisionInput) { c.Applied.Content = digest("older") }}, phases.Create, ""},
+		"recreated by the engine": {"what the engine took away itself comes back",
+			given{absent, func(c *phases.DecisionInput) { c.Applied, c.WrittenBefore = phases.Applied{Gone: true}, true }}, phases.Create, ""},
+		"recreated by an engine that was stopped": {"no record names the client that deleted it",
+			given{absent, unwritten, func(c *phases.DecisionInput) { c.WrittenBefore, c.Desired.Recreate = true, true }}, phases.Create, ""},
+		"changed in an immutable field before a restart": {"Recreate applies to changes by the package",
+			given{unwritten, func(c *phases.DecisionInput) {
 				c.WrittenBefore, c.Desired.Recreate = true, true
 				c.Applied.Failure = &phases.Failure{Immutable: true, Content: c.Desired.Content, UID: c.Live.Object.UID}
 			}},
-		},
-		"freed": {
-			reason: "by any client", drift: "controller reference",
-			given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) { c.Live.Object.Owners = nil }},
-		},
-		"wiped": {
-			reason: "its values are those of the package", given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) { c.Live.Object.Unrecorded = true }},
-		},
-		"changed content": {
-			reason: "the package itself changes it", want: phases.Change,
-			given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) {
+			phases.None, "cannot be changed back"},
+		"freed": {"by any client", given{func(c *phases.DecisionInput) { c.Live.Object.Owners = nil }}, phases.None, "controller reference"},
+		"wiped": {"its values are those of the package", given{func(c *phases.DecisionInput) { c.Live.Object.Unrecorded = true }}, phases.None, ""},
+		"changed content": {"the package itself changes it",
+			given{func(c *phases.DecisionInput) {
 				c.Desired.Content, c.Live.Object.Projection = digest("newer"), digest("drift")
 			}},
-		},
-		"unknown after a restart": {
-			reason: "a look tells", want: phases.Verify, given: []func(*phases.DecisionInput){unwritten},
-		},
-		"someone else's": {
-			reason: "a collision is not drift", want: phases.Refuse,
-			given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) {
+			phases.Change, ""},
+		"unknown after a restart": {"a look tells", given{unwritten}, phases.Verify, ""},
+		"someone else's": {"a collision is not drift",
+			given{func(c *phases.DecisionInput) {
 				c.Desired.Collision = objects.CollisionProtectionPrevent
 				c.Live.Object.Owners = controlledBy("Someone", "helm", "helm")
 			}},
-		},
-		"being deleted": {
-			reason: "it is waited for", want: phases.Wait,
-			given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) { c.Live.Object.Terminating = true }},
-		},
+			phases.Refuse, ""},
+		"being deleted": {"it is waited for", given{func(c *phases.DecisionInput) { c.Live.Object.Terminating = true }}, phases.Wait, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -112,9 +87,7 @@ func TestDescribeDrift(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
 		drifted = append(drifted, phases.Blocker{Key: objects.Key{Kind: "ConfigMap", Namespace: "n", Name: name}, Message: "was changed"})
 	}
-	if got := phases.DescribeDrift(drifted[:1]); !strings.Contains(got, "n/a was changed.") {
-		t.Error(got)
-	}
+	require.Contains(t, phases.DescribeDrift(drifted[:1]), "n/a was changed.")
 	if got := phases.DescribeDrift(drifted); !strings.HasSuffix(got, "n/e was changed, and 2 more.") {
 		t.Error(got)
 	}
@@ -158,9 +131,7 @@ func TestDescribe(t *testing.T) {
 		`Phase "one" failed: ConfigMap n/a, ConfigMap n/b: is invalid: data: Required value. Correct the object in the package.`:         refused(blocked("is invalid: data: Required value", "a", "b")),
 		`Phase "one" failed: ConfigMap n/a: .dat: field not declared in schema, did you mean "data"? Correct the object in the package.`: refused(blocked(`.dat: field not declared in schema, did you mean "data"?`, "a")),
 	} {
-		if got := phases.Describe(blocking); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
+		require.Equal(t, want, phases.Describe(blocking))
 	}
 }
 

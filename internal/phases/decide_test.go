@@ -1,11 +1,11 @@
 package phases_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/test/require"
 )
 
 var (
@@ -53,6 +54,9 @@ func upToDate() phases.DecisionInput {
 func related(own, predecessor, successor types.UID) phases.Controllers {
 	return phases.Controllers{Own: sets.New(own), Predecessors: sets.New(predecessor), Successors: sets.New(successor)}
 }
+
+// given are changes to an object of ours in its desired state.
+type given []func(*phases.DecisionInput)
 
 func TestDecide(t *testing.T) {
 	t.Parallel()
@@ -109,460 +113,212 @@ func TestDecide(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		reason string
-		given  []func(*phases.DecisionInput)
+		given  given
 		want   phases.Action
 		// The message contains the first text, and the decision is due again at retry.
 		says  string
 		retry time.Duration
 	}{
-		{
-			name: "as wanted", want: phases.None,
-			reason: "converged means zero requests",
-		},
-		{
-			name: "not served", given: []func(*phases.DecisionInput){absent, func(c *phases.DecisionInput) { c.Live.Unserved, c.Live.Synced = true, false }},
-			want: phases.Wait, says: "does not serve apps/v1 Deployment",
-			reason: "an operator of an earlier phase can install the API",
-		},
-		{
-			name: "core kind not served", given: []func(*phases.DecisionInput){absent, func(c *phases.DecisionInput) { c.Live.Unserved = true; c.Desired.Key.Group = "" }},
-			want: phases.Wait, says: "does not serve v1 Deployment",
-			reason: "the core group has no name",
-		},
-		{
-			name: "watch starting", given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) { c.Live.Synced = false }},
-			want: phases.Wait, says: "is starting",
-			reason: "an object can exist before its watch has synced",
-		},
-		{
-			name: "watch broken", given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) { c.Live.Synced, c.Live.Err = false, "forbidden" }},
-			want: phases.Wait, says: "cannot be watched: forbidden",
-			reason: "without a watch the state is unknown",
-		},
-		{
-			name: "absent", given: []func(*phases.DecisionInput){absent}, want: phases.Create,
-			reason: "it is wanted, no matter who deleted it",
-		},
-		{
-			name: "terminating", given: []func(*phases.DecisionInput){terminating}, want: phases.Wait, says: "held by finalizer a/b, c/d",
-			reason: "an object on its way out is waited for, never written",
-		},
-		{
-			name: "terminating without finalizers", given: []func(*phases.DecisionInput){live(func(o *objects.Observed) { o.Terminating = true })},
-			want: phases.Wait, says: "is being deleted", reason: "the grace period of a pod",
-		},
-		{
-			name: "the garbage collector has time", given: []func(*phases.DecisionInput){terminating, collected(119 * time.Second)},
-			want: phases.Wait, says: "is being deleted", retry: time.Second, reason: "dependents can take a while to end",
-		},
-		{
-			name: "the garbage collector does not act", given: []func(*phases.DecisionInput){terminating, collected(2 * time.Minute)},
-			want: phases.Delete, reason: "it can know the object under a version that is no longer served",
-		},
-		{
-			name: "the garbage collector does not act on an object of others", given: []func(*phases.DecisionInput){terminating, collected(time.Hour), by("ObjectSet", "other", "other")},
-			want: phases.Wait, reason: "its owner deletes it",
-		},
-		{
-			name: "terminating, unlabelled, just read", given: []func(*phases.DecisionInput){terminating, unwatched, looked(time.Second)},
-			want: phases.Wait, says: "is being deleted", retry: time.Second,
-			reason: "no watch reports the deletion of an object without our label",
-		},
-		{
-			name: "terminating, unlabelled, read before", given: []func(*phases.DecisionInput){terminating, unwatched, looked(2 * time.Second)},
-			want: phases.Confirm, says: "is being deleted", reason: "so it is read again",
-		},
-		{
-			name: "terminating, the answer to our own write", given: []func(*phases.DecisionInput){terminating, unwatched},
-			want: phases.Wait, reason: "the watch shows it soon",
-		},
-		{
-			name: "reference taken off", given: []func(*phases.DecisionInput){free}, want: phases.Correct,
-			reason: "this process knows that the object is its own",
-		},
-		{
-			name: "reference taken off while no manager ran", given: []func(*phases.DecisionInput){free, another, func(c *phases.DecisionInput) { c.WrittenBefore, c.Live.Object.Wrote = true, true }},
-			want: phases.Correct, reason: "after a restart, a complete phase and our applied fields prove the same",
-		},
-		{
-			name: "uncontrolled, in a complete phase", given: []func(*phases.DecisionInput){free, another, func(c *phases.DecisionInput) { c.WrittenBefore = true }},
-			want: phases.Refuse, says: "nothing controls it", reason: "another client replaced our object",
-		},
-		{
-			name: "uncontrolled with our fields, phase never complete", given: []func(*phases.DecisionInput){free, another, live(func(o *objects.Observed) { o.Wrote = true })},
-			want: phases.Refuse, says: "nothing controls it", reason: "an earlier install left it behind",
-		},
-		{
-			name: "of another set of ours", given: []func(*phases.DecisionInput){by("ObjectSet", "app-1", "set")}, want: phases.Adopt,
-			reason: "an earlier engine had sets control objects",
-		},
-		{
-			name: "of the set of its revision", given: []func(*phases.DecisionInput){by("ObjectSet", "app-2", "current set"), func(c *phases.DecisionInput) { c.Set = "current set" }},
-			want: phases.None, reason: "an earlier engine left it in this state, and no write is needed",
-		},
-		{
-			name: "of the set of its revision, drifted", given: []func(*phases.DecisionInput){
+		{"as wanted", "converged means zero requests", nil, phases.None, "", 0},
+		{"not served", "an operator of an earlier phase can install the API",
+			given{absent, func(c *phases.DecisionInput) { c.Live.Unserved, c.Live.Synced = true, false }},
+			phases.Wait, "does not serve apps/v1 Deployment", 0},
+		{"core kind not served", "the core group has no name",
+			given{absent, func(c *phases.DecisionInput) { c.Live.Unserved = true; c.Desired.Key.Group = "" }},
+			phases.Wait, "does not serve v1 Deployment", 0},
+		{"watch starting", "an object can exist before its watch has synced",
+			given{func(c *phases.DecisionInput) { c.Live.Synced = false }}, phases.Wait, "is starting", 0},
+		{"watch broken", "without a watch the state is unknown",
+			given{func(c *phases.DecisionInput) { c.Live.Synced, c.Live.Err = false, "forbidden" }}, phases.Wait, "cannot be watched: forbidden", 0},
+		{"absent", "it is wanted, no matter who deleted it", given{absent}, phases.Create, "", 0},
+		{"terminating", "an object on its way out is waited for, never written", given{terminating}, phases.Wait, "held by finalizer a/b, c/d", 0},
+		{"terminating without finalizers", "the grace period of a pod",
+			given{live(func(o *objects.Observed) { o.Terminating = true })}, phases.Wait, "is being deleted", 0},
+		{"the garbage collector has time", "dependents can take a while to end",
+			given{terminating, collected(119 * time.Second)}, phases.Wait, "is being deleted", time.Second},
+		{"the garbage collector does not act", "it can know the object under a version that is no longer served",
+			given{terminating, collected(2 * time.Minute)}, phases.Delete, "", 0},
+		{"the garbage collector does not act on an object of others", "its owner deletes it",
+			given{terminating, collected(time.Hour), by("ObjectSet", "other", "other")}, phases.Wait, "", 0},
+		{"terminating, unlabelled, just read", "no watch reports the deletion of an object without our label",
+			given{terminating, unwatched, looked(time.Second)}, phases.Wait, "is being deleted", time.Second},
+		{"terminating, unlabelled, read before", "so it is read again",
+			given{terminating, unwatched, looked(2 * time.Second)}, phases.Confirm, "is being deleted", 0},
+		{"terminating, the answer to our own write", "the watch shows it soon", given{terminating, unwatched}, phases.Wait, "", 0},
+		{"reference taken off", "this process knows that the object is its own", given{free}, phases.Correct, "", 0},
+		{"reference taken off while no manager ran", "after a restart, a complete phase and our applied fields prove the same",
+			given{free, another, func(c *phases.DecisionInput) { c.WrittenBefore, c.Live.Object.Wrote = true, true }}, phases.Correct, "", 0},
+		{"uncontrolled, in a complete phase", "another client replaced our object",
+			given{free, another, func(c *phases.DecisionInput) { c.WrittenBefore = true }}, phases.Refuse, "nothing controls it", 0},
+		{"uncontrolled with our fields, phase never complete", "an earlier install left it behind",
+			given{free, another, live(func(o *objects.Observed) { o.Wrote = true })}, phases.Refuse, "nothing controls it", 0},
+		{"of another set of ours", "an earlier engine had sets control objects", given{by("ObjectSet", "app-1", "set")}, phases.Adopt, "", 0},
+		{"of the set of its revision", "an earlier engine left it in this state, and no write is needed",
+			given{by("ObjectSet", "app-2", "current set"), func(c *phases.DecisionInput) { c.Set = "current set" }}, phases.None, "", 0},
+		{"of the set of its revision, drifted", "the correction is the next write",
+			given{
 				by("ObjectSet", "app-2", "current set"), func(c *phases.DecisionInput) { c.Set = "current set" }, live(func(o *objects.Observed) { o.Projection = digest("other") }),
 			},
-			want: phases.Correct, reason: "the correction is the next write",
-		},
-		{
-			name: "of a predecessor", given: []func(*phases.DecisionInput){by("ObjectSet", "first", "earlier set")}, want: phases.Adopt,
-			reason: "spec.previous hands it over",
-		},
-		{
-			name: "of a predecessor, none known", given: []func(*phases.DecisionInput){by("ObjectSet", "first", "earlier set"), func(c *phases.DecisionInput) { c.Controllers.Predecessors = nil }},
-			want: phases.Refuse, says: "controlled by ObjectSet first", reason: "Takes may be nil",
-		},
-		{
-			name: "of a successor", given: []func(*phases.DecisionInput){by("ObjectSet", "second", "later set")},
-			want: phases.Wait, says: "handed over to ObjectSet second", reason: "it is the successor's to write",
-		},
-		{
-			name: "of a successor, unlabelled", given: []func(*phases.DecisionInput){by("ObjectSet", "second", "later set"), unwatched, looked(time.Minute)},
-			want: phases.Confirm, says: "handed over", reason: "no watch reports when the successor releases it",
-		},
-		{
-			name: "of our namesake", given: []func(*phases.DecisionInput){by("ObjectDeployment", "app", "before the restore")}, want: phases.Adopt,
-			reason: "a restore from backup gives owners other UIDs",
-		},
-		{
-			name: "of a stranger", given: []func(*phases.DecisionInput){by("Helm", "release", "rival")}, want: phases.Refuse, says: "controlled by Helm release",
-			reason: "Prevent",
-		},
-		{
-			name: "of a stranger, IfNoController", given: []func(*phases.DecisionInput){by("Helm", "release", "rival"), mode(objects.CollisionProtectionIfNoController)},
-			want: phases.Refuse, says: "controlled by Helm release", reason: "it has a controller",
-		},
-		{
-			name: "of a stranger, None", given: []func(*phases.DecisionInput){by("Helm", "release", "rival"), mode(objects.CollisionProtectionNone)},
-			want: phases.Adopt, reason: "None takes over from everyone outside of the engine",
-		},
-		{
-			name: "of a stranger, unlabelled, read before", given: []func(*phases.DecisionInput){by("Helm", "release", "rival"), unwatched, looked(30 * time.Second)},
-			want: phases.Confirm, says: "controlled by Helm release", reason: "no watch reports when it is free",
-		},
-		{
-			name: "of a stranger, unlabelled, just read", given: []func(*phases.DecisionInput){by("Helm", "release", "rival"), unwatched, looked(time.Second)},
-			want: phases.Refuse, says: "controlled by Helm release", retry: 29 * time.Second, reason: "not at once",
-		},
-		{
-			name: "uncontrolled", given: []func(*phases.DecisionInput){free, another}, want: phases.Refuse, says: "nothing controls it",
-			reason: "Prevent takes no object over",
-		},
-		{
-			name: "uncontrolled, IfNoController", given: []func(*phases.DecisionInput){free, another, mode(objects.CollisionProtectionIfNoController)},
-			want: phases.Adopt, reason: "nothing controls it",
-		},
-		{
-			name: "uncontrolled, adoptable", given: []func(*phases.DecisionInput){free, another, adoptableBy("n/app")}, want: phases.Adopt,
-			reason: "its annotation names the package",
-		},
-		{
-			name: "uncontrolled, adoptable by another", given: []func(*phases.DecisionInput){free, another, adoptableBy("app")}, want: phases.Refuse,
-			says: "nothing controls it", reason: "that is the ClusterPackage of the same name",
-		},
-		{
-			name: "of a stranger, adoptable", given: []func(*phases.DecisionInput){by("Helm", "release", "rival"), adoptableBy("n/app")}, want: phases.Refuse,
-			says: "controlled by Helm release", reason: "its controller has not released it",
-		},
-		{
-			name: "uncontrolled, None", given: []func(*phases.DecisionInput){free, another, mode(objects.CollisionProtectionNone)}, want: phases.Adopt,
-			reason: "None includes IfNoController",
-		},
-		{
-			name: "an unknown mode", given: []func(*phases.DecisionInput){free, another, mode("Whatever")}, want: phases.Refuse,
-			reason: "unknown modes are Prevent",
-		},
-		{
-			name: "after a restart", given: []func(*phases.DecisionInput){record(func(r *phases.Applied) { *r = phases.Applied{} })}, want: phases.Verify,
-			reason: "the last write is not known",
-		},
-		{
-			name: "replaced by an object of the same name", given: []func(*phases.DecisionInput){another}, want: phases.Verify,
-			reason: "the record is of another object",
-		},
-		{
-			name: "other content", given: []func(*phases.DecisionInput){record(func(r *phases.Applied) { r.Content = former })}, want: phases.Change,
-			reason: "the revision changed the object",
-		},
-		{
-			name: "a field that cannot be changed, Recreate", given: []func(*phases.DecisionInput){immutable(content)}, want: phases.Recreate,
-			reason: "the object's annotation permits recreating it",
-		},
-		{
-			name:  "a field that cannot be changed, Recreate, after a restart",
-			given: []func(*phases.DecisionInput){immutable(content), record(func(r *phases.Applied) { r.Content = objects.Digest{} })},
-			want:  phases.Recreate, reason: "the last write is not known, and the dry run was refused all the same",
-		},
-		{
-			name: "a field that could not be changed, Recreate", given: []func(*phases.DecisionInput){immutable(former)}, want: phases.Change,
-			reason: "the refusal was about other content",
-		},
-		{
-			name:  "a field that cannot be changed, Recreate, of another object",
-			given: []func(*phases.DecisionInput){immutable(content), record(func(r *phases.Applied) { r.Failure.UID = "gone" })},
-			want:  phases.Change, reason: "the refusal was about a deleted object",
-		},
-		{
-			name: "a field that cannot be changed", given: []func(*phases.DecisionInput){immutable(content), func(c *phases.DecisionInput) { c.Desired.Recreate = false }},
-			want: phases.Wait, says: "immutable", retry: time.Minute, reason: "an object without the annotation is not deleted",
-		},
-		{
-			name: "a field that cannot be changed, Recreate by the live object",
-			given: []func(*phases.DecisionInput){
+			phases.Correct, "", 0},
+		{"of a predecessor", "spec.previous hands it over", given{by("ObjectSet", "first", "earlier set")}, phases.Adopt, "", 0},
+		{"of a predecessor, none known", "Takes may be nil",
+			given{by("ObjectSet", "first", "earlier set"), func(c *phases.DecisionInput) { c.Controllers.Predecessors = nil }},
+			phases.Refuse, "controlled by ObjectSet first", 0},
+		{"of a successor", "it is the successor's to write",
+			given{by("ObjectSet", "second", "later set")}, phases.Wait, "handed over to ObjectSet second", 0},
+		{"of a successor, unlabelled", "no watch reports when the successor releases it",
+			given{by("ObjectSet", "second", "later set"), unwatched, looked(time.Minute)}, phases.Confirm, "handed over", 0},
+		{"of our namesake", "a restore from backup gives owners other UIDs",
+			given{by("ObjectDeployment", "app", "before the restore")}, phases.Adopt, "", 0},
+		{"of a stranger", "Prevent", given{by("Helm", "release", "rival")}, phases.Refuse, "controlled by Helm release", 0},
+		{"of a stranger, IfNoController", "it has a controller",
+			given{by("Helm", "release", "rival"), mode(objects.CollisionProtectionIfNoController)}, phases.Refuse, "controlled by Helm release", 0},
+		{"of a stranger, None", "None takes over from everyone outside of the engine",
+			given{by("Helm", "release", "rival"), mode(objects.CollisionProtectionNone)}, phases.Adopt, "", 0},
+		{"of a stranger, unlabelled, read before", "no watch reports when it is free",
+			given{by("Helm", "release", "rival"), unwatched, looked(30 * time.Second)}, phases.Confirm, "controlled by Helm release", 0},
+		{"of a stranger, unlabelled, just read", "not at once",
+			given{by("Helm", "release", "rival"), unwatched, looked(time.Second)}, phases.Refuse, "controlled by Helm release", 29 * time.Second},
+		{"uncontrolled", "Prevent takes no object over", given{free, another}, phases.Refuse, "nothing controls it", 0},
+		{"uncontrolled, IfNoController", "nothing controls it",
+			given{free, another, mode(objects.CollisionProtectionIfNoController)}, phases.Adopt, "", 0},
+		{"uncontrolled, adoptable", "its annotation names the package", given{free, another, adoptableBy("n/app")}, phases.Adopt, "", 0},
+		{"uncontrolled, adoptable by another", "that is the ClusterPackage of the same name",
+			given{free, another, adoptableBy("app")}, phases.Refuse, "nothing controls it", 0},
+		{"of a stranger, adoptable", "its controller has not released it",
+			given{by("Helm", "release", "rival"), adoptableBy("n/app")}, phases.Refuse, "controlled by Helm release", 0},
+		{"uncontrolled, None", "None includes IfNoController", given{free, another, mode(objects.CollisionProtectionNone)}, phases.Adopt, "", 0},
+		{"an unknown mode", "unknown modes are Prevent", given{free, another, mode("Whatever")}, phases.Refuse, "", 0},
+		{"after a restart", "the last write is not known", given{record(func(r *phases.Applied) { *r = phases.Applied{} })}, phases.Verify, "", 0},
+		{"replaced by an object of the same name", "the record is of another object", given{another}, phases.Verify, "", 0},
+		{"other content", "the revision changed the object", given{record(func(r *phases.Applied) { r.Content = former })}, phases.Change, "", 0},
+		{"a field that cannot be changed, Recreate", "the object's annotation permits recreating it", given{immutable(content)}, phases.Recreate, "", 0},
+		{"a field that cannot be changed, Recreate, after a restart", "the last write is not known, and the dry run was refused all the same",
+			given{immutable(content), record(func(r *phases.Applied) { r.Content = objects.Digest{} })}, phases.Recreate, "", 0},
+		{"a field that could not be changed, Recreate", "the refusal was about other content", given{immutable(former)}, phases.Change, "", 0},
+		{"a field that cannot be changed, Recreate, of another object", "the refusal was about a deleted object",
+			given{immutable(content), record(func(r *phases.Applied) { r.Failure.UID = "gone" })}, phases.Change, "", 0},
+		{"a field that cannot be changed", "an object without the annotation is not deleted",
+			given{immutable(content), func(c *phases.DecisionInput) { c.Desired.Recreate = false }}, phases.Wait, "immutable", time.Minute},
+		{"a field that cannot be changed, Recreate by the live object", "the target of a rollback can lack the annotation",
+			given{
 				immutable(content), func(c *phases.DecisionInput) { c.Desired.Recreate = false }, live(func(o *objects.Observed) { o.Recreate = true }),
 			},
-			want: phases.Recreate, reason: "the target of a rollback can lack the annotation",
-		},
-		{
-			name: "a field that cannot be changed, Recreate and Keep", given: []func(*phases.DecisionInput){immutable(content), func(c *phases.DecisionInput) { c.Desired.Keep = true }},
-			want: phases.Wait, says: "immutable", retry: time.Minute, reason: "Keep comes first",
-		},
-		{
-			name:  "a field that cannot be changed, Recreate, kept by its annotation",
-			given: []func(*phases.DecisionInput){immutable(content), live(func(o *objects.Observed) { o.Keep = true })},
-			want:  phases.Wait, says: "immutable", retry: time.Minute, reason: "Keep wins, in the template or on the object",
-		},
-		{
-			name: "a field that cannot be changed, Recreate, of our namesake", given: []func(*phases.DecisionInput){immutable(content), by("ObjectDeployment", "app", "before the restore")},
-			want: phases.Recreate, reason: "a restore from backup gives owners other UIDs",
-		},
-		{
-			name: "a field that cannot be changed, Recreate, of a stranger", given: []func(*phases.DecisionInput){immutable(content), by("Helm", "release", "rival")},
-			want: phases.Refuse, reason: "only objects of ours are deleted",
-		},
-		{
-			name: "a field that cannot be changed, Recreate, on its way out", given: []func(*phases.DecisionInput){immutable(content), terminating},
-			want: phases.Wait, says: "is being deleted", reason: "it is created after the deletion",
-		},
-		{
-			name: "other content and drift", given: []func(*phases.DecisionInput){record(func(r *phases.Applied) { r.Content = former }), drifted, corrected(9, 0)},
-			want: phases.Change, reason: "a change is not a fight",
-		},
-		{
-			name: "compared with another template", given: []func(*phases.DecisionInput){live(func(o *objects.Observed) { o.ProjectedBy = digest("other") }), drifted},
-			want: phases.Verify, reason: "such a projection does not show drift",
-		},
-		{
-			name: "in another version", given: []func(*phases.DecisionInput){live(func(o *objects.Observed) { o.ProjectedBy = objects.Digest{} })},
-			want: phases.Verify, reason: "its relation to the template is unknown",
-		},
-		{
-			name: "in another version, with the projection that matched the template", given: []func(*phases.DecisionInput){live(func(o *objects.Observed) {
+			phases.Recreate, "", 0},
+		{"a field that cannot be changed, Recreate and Keep", "Keep comes first",
+			given{immutable(content), func(c *phases.DecisionInput) { c.Desired.Keep = true }}, phases.Wait, "immutable", time.Minute},
+		{"a field that cannot be changed, Recreate, kept by its annotation", "Keep wins, in the template or on the object",
+			given{immutable(content), live(func(o *objects.Observed) { o.Keep = true })}, phases.Wait, "immutable", time.Minute},
+		{"a field that cannot be changed, Recreate, of our namesake", "a restore from backup gives owners other UIDs",
+			given{immutable(content), by("ObjectDeployment", "app", "before the restore")}, phases.Recreate, "", 0},
+		{"a field that cannot be changed, Recreate, of a stranger", "only objects of ours are deleted",
+			given{immutable(content), by("Helm", "release", "rival")}, phases.Refuse, "", 0},
+		{"a field that cannot be changed, Recreate, on its way out", "it is created after the deletion",
+			given{immutable(content), terminating}, phases.Wait, "is being deleted", 0},
+		{"other content and drift", "a change is not a fight",
+			given{record(func(r *phases.Applied) { r.Content = former }), drifted, corrected(9, 0)}, phases.Change, "", 0},
+		{"compared with another template", "such a projection does not show drift",
+			given{live(func(o *objects.Observed) { o.ProjectedBy = digest("other") }), drifted}, phases.Verify, "", 0},
+		{"in another version", "its relation to the template is unknown",
+			given{live(func(o *objects.Observed) { o.ProjectedBy = objects.Digest{} })}, phases.Verify, "", 0},
+		{"in another version, with the projection that matched the template", "only the status has changed",
+			given{live(func(o *objects.Observed) {
 				o.Projection, o.ProjectedBy = digest("converted"), objects.Digest{}
 			}), record(func(r *phases.Applied) { r.Converted = digest("converted") })},
-			want: phases.None, reason: "only the status has changed",
-		},
-		{
-			name: "changed in another version", given: []func(*phases.DecisionInput){live(func(o *objects.Observed) {
+			phases.None, "", 0},
+		{"changed in another version", "the change can be to fields outside of the template",
+			given{live(func(o *objects.Observed) {
 				o.Projection, o.ProjectedBy = digest("changed"), objects.Digest{}
 			}), record(func(r *phases.Applied) { r.Converted = digest("converted") })},
-			want: phases.Verify, reason: "the change can be to fields outside of the template",
-		},
-		{
-			name: "drift", given: []func(*phases.DecisionInput){drifted}, want: phases.Correct, reason: "the first time at once",
-		},
-		{
-			name: "drift, the fifth time", given: []func(*phases.DecisionInput){drifted, corrected(4, 0)}, want: phases.Correct, reason: "five are free",
-		},
-		{
-			name: "drift, the sixth time", given: []func(*phases.DecisionInput){drifted, corrected(5, 300*time.Millisecond)},
-			want: phases.Wait, says: "field manager tuner changes it back", retry: 700 * time.Millisecond, reason: "then it is a fight",
-		},
-		{
-			name: "drift of known fields", given: []func(*phases.DecisionInput){drifted, corrected(5, 0), record(func(r *phases.Applied) { r.Contention.Fields = []string{".data.a", ".data.b"} })},
-			want: phases.Wait, says: "field manager tuner changes .data.a, .data.b back", retry: time.Second, reason: "both writers have to agree on the field",
-		},
-		{
-			name: "drift, by an unknown manager", given: []func(*phases.DecisionInput){drifted, corrected(5, 0), record(func(r *phases.Applied) { r.Contention.OtherManager = "" })},
-			want: phases.Wait, says: "another writer", retry: time.Second, reason: "managedFields might not show it",
-		},
-		{
-			name: "drift, after the pause", given: []func(*phases.DecisionInput){drifted, corrected(5, time.Second)}, want: phases.Correct,
-			reason: "the engine does not give up",
-		},
-		{
-			name: "drift, long fought", given: []func(*phases.DecisionInput){drifted, corrected(1000, time.Minute)},
-			want: phases.Wait, says: "tuner", retry: 4 * time.Minute, reason: "the pause ends at five minutes",
-		},
-		{
-			name: "deleted, the sixth time", given: []func(*phases.DecisionInput){absent, corrected(5, 300*time.Millisecond)},
-			want: phases.Wait, says: "someone deletes it again and again", retry: 700 * time.Millisecond, reason: "a fight like any other",
-		},
-		{
-			name: "deleted, after the pause", given: []func(*phases.DecisionInput){absent, corrected(5, time.Second)}, want: phases.Create,
-			reason: "the engine does not give up",
-		},
-		{
-			name: "deleted, other content", given: []func(*phases.DecisionInput){absent, corrected(9, 0), record(func(r *phases.Applied) { r.Content = former })},
-			want: phases.Create, reason: "a revision that adds it is not a fight",
-		},
-		{
-			name: "reference taken off, the sixth time", given: []func(*phases.DecisionInput){free, corrected(5, 300*time.Millisecond)},
-			want: phases.Wait, says: "field manager tuner takes the owner reference", retry: 700 * time.Millisecond, reason: "a fight like any other",
-		},
-		{
-			name: "taken over under None, the sixth time",
-			given: []func(*phases.DecisionInput){
+			phases.Verify, "", 0},
+		{"drift", "the first time at once", given{drifted}, phases.Correct, "", 0},
+		{"drift, the fifth time", "five are free", given{drifted, corrected(4, 0)}, phases.Correct, "", 0},
+		{"drift, the sixth time", "then it is a fight",
+			given{drifted, corrected(5, 300*time.Millisecond)}, phases.Wait, "field manager tuner changes it back", 700 * time.Millisecond},
+		{"drift of known fields", "both writers have to agree on the field",
+			given{drifted, corrected(5, 0), record(func(r *phases.Applied) { r.Contention.Fields = []string{".data.a", ".data.b"} })},
+			phases.Wait, "field manager tuner changes .data.a, .data.b back", time.Second},
+		{"drift, by an unknown manager", "managedFields might not show it",
+			given{drifted, corrected(5, 0), record(func(r *phases.Applied) { r.Contention.OtherManager = "" })},
+			phases.Wait, "another writer", time.Second},
+		{"drift, after the pause", "the engine does not give up", given{drifted, corrected(5, time.Second)}, phases.Correct, "", 0},
+		{"drift, long fought", "the pause ends at five minutes", given{drifted, corrected(1000, time.Minute)}, phases.Wait, "tuner", 4 * time.Minute},
+		{"deleted, the sixth time", "a fight like any other",
+			given{absent, corrected(5, 300*time.Millisecond)}, phases.Wait, "someone deletes it again and again", 700 * time.Millisecond},
+		{"deleted, after the pause", "the engine does not give up", given{absent, corrected(5, time.Second)}, phases.Create, "", 0},
+		{"deleted, other content", "a revision that adds it is not a fight",
+			given{absent, corrected(9, 0), record(func(r *phases.Applied) { r.Content = former })}, phases.Create, "", 0},
+		{"reference taken off, the sixth time", "a fight like any other",
+			given{free, corrected(5, 300*time.Millisecond)}, phases.Wait, "field manager tuner takes the owner reference", 700 * time.Millisecond},
+		{"taken over under None, the sixth time", "a fight like any other",
+			given{
 				by("Helm", "release", "rival"), mode(objects.CollisionProtectionNone), corrected(5, 300*time.Millisecond),
 			},
-			want: phases.Wait, says: "Helm release takes it over again and again", retry: 700 * time.Millisecond, reason: "a fight like any other",
-		},
-		{
-			name: "managedFields wiped", given: []func(*phases.DecisionInput){live(func(o *objects.Observed) { o.Unrecorded = true })}, want: phases.Correct,
-			reason: "a field that leaves the template later would stay",
-		},
-		{
-			name:  "managedFields wiped, the sixth time",
-			given: []func(*phases.DecisionInput){live(func(o *objects.Observed) { o.Unrecorded = true }), corrected(5, 300*time.Millisecond)},
-			want:  phases.Wait, says: "wipes its managedFields", retry: 700 * time.Millisecond, reason: "a fight like any other",
-		},
-		{
-			name: "labels, before success", given: []func(*phases.DecisionInput){relabel, func(c *phases.DecisionInput) { c.Relabel = false }}, want: phases.None,
-			reason: "labels gate no phase",
-		},
-		{
-			name: "labels, after success", given: []func(*phases.DecisionInput){relabel}, want: phases.Relabel, reason: "a raised spec.version follows the rollout",
-		},
-		{
-			name: "failed, not due", given: []func(*phases.DecisionInput){absent, failed(content, false)}, want: phases.Wait, says: "refused", retry: time.Minute,
-			reason: "back-off",
-		},
-		{
-			name: "collided, not due", given: []func(*phases.DecisionInput){absent, failed(content, true)}, want: phases.Refuse, says: "refused", retry: time.Minute,
-			reason: "an object without our label stands in the way",
-		},
-		{
-			name: "failed, due", given: []func(*phases.DecisionInput){absent, failed(content, false), func(c *phases.DecisionInput) { c.Now = noon.Add(time.Minute) }},
-			want: phases.Create, reason: "tried again",
-		},
-		{
-			name: "failed with other content", given: []func(*phases.DecisionInput){absent, failed(former, false)}, want: phases.Create,
-			reason: "another content is tried at once",
-		},
-		{
-			name: "failed, and deleted since", given: []func(*phases.DecisionInput){failed(content, false), absent}, want: phases.Create,
-			reason: "a user deletes an object because it could not be changed",
-		},
-		{
-			name:  "failed, and another object by now",
-			given: []func(*phases.DecisionInput){failed(content, false), live(func(o *objects.Observed) { o.UID = "other" })}, want: phases.Verify,
-			reason: "the refusal was about its predecessor",
-		},
-		{
-			name: "failed, and as wanted by now", given: []func(*phases.DecisionInput){failed(content, false)}, want: phases.None,
-			reason: "another client put it right: a failure stops writes only",
-		},
-		{
-			name: "labels refused", given: []func(*phases.DecisionInput){relabel, failed(content, false)}, want: phases.None, retry: time.Minute,
-			reason: "refused labels do not make an object unready",
-		},
-		{
-			name: "failed, then stolen", given: []func(*phases.DecisionInput){failed(content, false), by("Helm", "release", "rival")}, want: phases.Refuse,
-			says: "controlled by Helm release", reason: "the owner comes first",
-		},
-		{
-			name: "deleted, as confirmed", given: []func(*phases.DecisionInput){leaves, absent, record(func(r *phases.Applied) { *r = phases.Applied{Gone: true} })},
-			want: phases.None, reason: "a GET confirmed it",
-		},
-		{
-			name: "deleted, by the watch", given: []func(*phases.DecisionInput){leaves, absent}, want: phases.Confirm,
-			reason: "an object that lost our label looks deleted too",
-		},
-		{
-			name: "stray that went", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) { c.Confirm = false }}, want: phases.None,
-			reason: "no object waits for it",
-		},
-		{
-			name: "removal, API gone", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) { c.Live.Unserved, c.Live.Synced = true, false }},
-			want: phases.None, reason: "objects are deleted with their API",
-		},
-		{
-			name: "removal, watch starting", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) { c.Live.Synced = false }},
-			want: phases.Wait, says: "is starting", reason: "it can exist",
-		},
-		{
-			name: "removal, the last try failed", given: []func(*phases.DecisionInput){leaves, failed(objects.Digest{}, false)},
-			want: phases.Wait, says: "refused", retry: time.Minute, reason: "back-off",
-		},
-		{
-			name: "removal, a write failed before", given: []func(*phases.DecisionInput){leaves, failed(content, false)}, want: phases.Delete,
-			reason: "that is not evidence about a removal",
-		},
-		{
-			name: "removal", given: []func(*phases.DecisionInput){leaves}, want: phases.Delete, reason: "ours",
-		},
-		{
-			name: "removal, of our set", given: []func(*phases.DecisionInput){leaves, by("ObjectSet", "app-1", "set")}, want: phases.Delete, reason: "ours too",
-		},
-		{
-			name: "removal, of our namesake", given: []func(*phases.DecisionInput){leaves, by("ObjectDeployment", "app", "before the restore")}, want: phases.Delete,
-			reason: "restored from a backup",
-		},
-		{
-			name: "removal, of a predecessor", given: []func(*phases.DecisionInput){leaves, by("ObjectSet", "first", "earlier set")}, want: phases.None,
-			reason: "it was not taken over, and the predecessor lives",
-		},
-		{
-			name: "removal, of a successor", given: []func(*phases.DecisionInput){leaves, by("ObjectSet", "second", "later set")}, want: phases.None,
-			reason: "handed over",
-		},
-		{
-			name: "removal, of a stranger", given: []func(*phases.DecisionInput){leaves, by("Helm", "release", "rival")}, want: phases.None, reason: "taken",
-		},
-		{
-			name: "removal, uncontrolled", given: []func(*phases.DecisionInput){leaves, free}, want: phases.Release,
-			reason: "the garbage collector takes references off when an owner is deleted with its objects kept, and leaves our labels",
-		},
-		{
-			name: "removal, uncontrolled, read and not watched yet", given: []func(*phases.DecisionInput){leaves, free, unwatched}, want: phases.Release,
-			reason: "the event of the read state follows, and is not awaited",
-		},
-		{
-			name: "removal, uncontrolled, without our label", given: []func(*phases.DecisionInput){leaves, free, unlabelled}, want: phases.None,
-			reason: "it has no label of ours",
-		},
-		{
-			name: "removal, uncontrolled, after a restart", given: []func(*phases.DecisionInput){leaves, free, another, live(func(o *objects.Observed) { o.Wrote = true })},
-			want: phases.Release, reason: "managedFields prove that it is ours",
-		},
-		{
-			name: "removal, uncontrolled, of others", given: []func(*phases.DecisionInput){leaves, free, another}, want: phases.None,
-			reason: "it was never ours",
-		},
-		{
-			name: "removal, uncontrolled, terminating", given: []func(*phases.DecisionInput){leaves, free, terminating}, want: phases.None,
-			reason: "others delete it",
-		},
-		{
-			name: "removal, terminating", given: []func(*phases.DecisionInput){leaves, terminating}, want: phases.Wait, says: "a/b", reason: "deleted once",
-		},
-		{
-			name: "removal, terminating, unlabelled", given: []func(*phases.DecisionInput){leaves, terminating, unwatched, looked(time.Minute)}, want: phases.Confirm,
-			says: "a/b", reason: "no watch reports its deletion",
-		},
-		{
-			name: "kept by the template", given: []func(*phases.DecisionInput){leaves, func(c *phases.DecisionInput) { c.Keep = true }}, want: phases.Release,
-			reason: "data and CRDs outlive their package",
-		},
-		{
-			name: "kept by the object", given: []func(*phases.DecisionInput){leaves, live(func(o *objects.Observed) { o.Keep = true })}, want: phases.Release,
-			reason: "by any writer",
-		},
-		{
-			name: "removal, terminating, an ancestor of the owner", given: []func(*phases.DecisionInput){leaves, terminating, func(c *phases.DecisionInput) { c.Reserved = true }}, want: phases.None,
-			reason: "it waits for the owner, which would wait for it",
-		},
-		{
-			name: "removal, of a kind that is not stored", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) {
+			phases.Wait, "Helm release takes it over again and again", 700 * time.Millisecond},
+		{"managedFields wiped", "a field that leaves the template later would stay",
+			given{live(func(o *objects.Observed) { o.Unrecorded = true })}, phases.Correct, "", 0},
+		{"managedFields wiped, the sixth time", "a fight like any other",
+			given{live(func(o *objects.Observed) { o.Unrecorded = true }), corrected(5, 300*time.Millisecond)},
+			phases.Wait, "wipes its managedFields", 700 * time.Millisecond},
+		{"labels, before success", "labels gate no phase", given{relabel, func(c *phases.DecisionInput) { c.Relabel = false }}, phases.None, "", 0},
+		{"labels, after success", "a raised spec.version follows the rollout", given{relabel}, phases.Relabel, "", 0},
+		{"failed, not due", "back-off", given{absent, failed(content, false)}, phases.Wait, "refused", time.Minute},
+		{"collided, not due", "an object without our label stands in the way",
+			given{absent, failed(content, true)}, phases.Refuse, "refused", time.Minute},
+		{"failed, due", "tried again",
+			given{absent, failed(content, false), func(c *phases.DecisionInput) { c.Now = noon.Add(time.Minute) }}, phases.Create, "", 0},
+		{"failed with other content", "another content is tried at once", given{absent, failed(former, false)}, phases.Create, "", 0},
+		{"failed, and deleted since", "a user deletes an object because it could not be changed",
+			given{failed(content, false), absent}, phases.Create, "", 0},
+		{"failed, and another object by now", "the refusal was about its predecessor",
+			given{failed(content, false), live(func(o *objects.Observed) { o.UID = "other" })}, phases.Verify, "", 0},
+		{"failed, and as wanted by now", "another client put it right: a failure stops writes only",
+			given{failed(content, false)}, phases.None, "", 0},
+		{"labels refused", "refused labels do not make an object unready", given{relabel, failed(content, false)}, phases.None, "", time.Minute},
+		{"failed, then stolen", "the owner comes first",
+			given{failed(content, false), by("Helm", "release", "rival")}, phases.Refuse, "controlled by Helm release", 0},
+		{"deleted, as confirmed", "a GET confirmed it",
+			given{leaves, absent, record(func(r *phases.Applied) { *r = phases.Applied{Gone: true} })}, phases.None, "", 0},
+		{"deleted, by the watch", "an object that lost our label looks deleted too", given{leaves, absent}, phases.Confirm, "", 0},
+		{"stray that went", "no object waits for it", given{leaves, absent, func(c *phases.DecisionInput) { c.Confirm = false }}, phases.None, "", 0},
+		{"removal, API gone", "objects are deleted with their API",
+			given{leaves, absent, func(c *phases.DecisionInput) { c.Live.Unserved, c.Live.Synced = true, false }}, phases.None, "", 0},
+		{"removal, watch starting", "it can exist",
+			given{leaves, absent, func(c *phases.DecisionInput) { c.Live.Synced = false }}, phases.Wait, "is starting", 0},
+		{"removal, the last try failed", "back-off", given{leaves, failed(objects.Digest{}, false)}, phases.Wait, "refused", time.Minute},
+		{"removal, a write failed before", "that is not evidence about a removal", given{leaves, failed(content, false)}, phases.Delete, "", 0},
+		{"removal", "ours", given{leaves}, phases.Delete, "", 0},
+		{"removal, of our set", "ours too", given{leaves, by("ObjectSet", "app-1", "set")}, phases.Delete, "", 0},
+		{"removal, of our namesake", "restored from a backup",
+			given{leaves, by("ObjectDeployment", "app", "before the restore")}, phases.Delete, "", 0},
+		{"removal, of a predecessor", "it was not taken over, and the predecessor lives",
+			given{leaves, by("ObjectSet", "first", "earlier set")}, phases.None, "", 0},
+		{"removal, of a successor", "handed over", given{leaves, by("ObjectSet", "second", "later set")}, phases.None, "", 0},
+		{"removal, of a stranger", "taken", given{leaves, by("Helm", "release", "rival")}, phases.None, "", 0},
+		{"removal, uncontrolled", "the garbage collector takes references off when an owner is deleted with its objects kept, and leaves our labels",
+			given{leaves, free}, phases.Release, "", 0},
+		{"removal, uncontrolled, read and not watched yet", "the event of the read state follows, and is not awaited",
+			given{leaves, free, unwatched}, phases.Release, "", 0},
+		{"removal, uncontrolled, without our label", "it has no label of ours", given{leaves, free, unlabelled}, phases.None, "", 0},
+		{"removal, uncontrolled, after a restart", "managedFields prove that it is ours",
+			given{leaves, free, another, live(func(o *objects.Observed) { o.Wrote = true })}, phases.Release, "", 0},
+		{"removal, uncontrolled, of others", "it was never ours", given{leaves, free, another}, phases.None, "", 0},
+		{"removal, uncontrolled, terminating", "others delete it", given{leaves, free, terminating}, phases.None, "", 0},
+		{"removal, terminating", "deleted once", given{leaves, terminating}, phases.Wait, "a/b", 0},
+		{"removal, terminating, unlabelled", "no watch reports its deletion",
+			given{leaves, terminating, unwatched, looked(time.Minute)}, phases.Confirm, "a/b", 0},
+		{"kept by the template", "data and CRDs outlive their package",
+			given{leaves, func(c *phases.DecisionInput) { c.Keep = true }}, phases.Release, "", 0},
+		{"kept by the object", "by any writer", given{leaves, live(func(o *objects.Observed) { o.Keep = true })}, phases.Release, "", 0},
+		{"removal, terminating, an ancestor of the owner", "it waits for the owner, which would wait for it",
+			given{leaves, terminating, func(c *phases.DecisionInput) { c.Reserved = true }}, phases.None, "", 0},
+		{"removal, of a kind that is not stored", "no write was possible",
+			given{leaves, absent, func(c *phases.DecisionInput) {
 				c.Live.Synced, c.Live.Unstored, c.Live.Err = false, true, "cannot list and watch"
-			}}, want: phases.None, reason: "no write was possible",
-		},
-		{
-			name: "to keep, terminating", given: []func(*phases.DecisionInput){leaves, terminating, func(c *phases.DecisionInput) { c.Keep = true }}, want: phases.Wait,
-			reason: "another client deleted it",
-		},
+			}},
+			phases.None, "", 0},
+		{"to keep, terminating", "another client deleted it",
+			given{leaves, terminating, func(c *phases.DecisionInput) { c.Keep = true }}, phases.Wait, "", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -590,9 +346,7 @@ func TestDecide(t *testing.T) {
 					break
 				}
 				c.Live.Object.Revision = number
-				if diff := cmp.Diff(got, phases.Decide(c)); diff != "" {
-					t.Errorf("of an object annotated with revision %d it is another decision: %s", number, diff)
-				}
+				require.Equal(t, got, phases.Decide(c), fmt.Sprintf("of an object annotated with revision %d it is another decision", number))
 			}
 		})
 	}

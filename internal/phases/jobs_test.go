@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/probes"
+	"lockstep.run/lockstep/test/require"
 )
 
 func jobKey(name string) objects.Key {
@@ -247,12 +248,8 @@ func TestCompletedJobs(t *testing.T) {
 			}
 			plan := phases.Next(s)
 			report := plan.Reports[0]
-			if got := plan.Entry != nil || len(plan.Steps) > 0; got != tc.creates {
-				t.Errorf("%s: created %t, want %t", tc.reason, got, tc.creates)
-			}
-			if got := report.Complete() && !report.InTransition(); got != tc.complete {
-				t.Errorf("%s: complete %t, want %t: %+v", tc.reason, got, tc.complete, report)
-			}
+			require.Equal(t, tc.creates, plan.Entry != nil || len(plan.Steps) > 0, fmt.Sprintf("%s: created", tc.reason))
+			require.Equal(t, tc.complete, report.Complete() && !report.InTransition(), fmt.Sprintf("%s: complete", tc.reason))
 			if len(report.Drifted) > 0 || tc.complete && len(report.Controlled) > 0 {
 				t.Errorf("%s: a deleted Job is neither drifted nor controlled: %+v", tc.reason, report)
 			}

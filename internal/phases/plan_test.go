@@ -1,6 +1,7 @@
 package phases_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,9 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/probes"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -102,9 +105,7 @@ func TestSetIsHeldByWhatItControls(t *testing.T) {
 			Revisions:   []*phases.Revision{revision("set-1", 1, true), revision("set-2", 2, false)},
 			Live:        map[objects.Key]phases.LiveState{key: tc.live}, Applied: phases.AppliedObjects{}, Now: noon,
 		})
-		if plan.TornDown != tc.torn {
-			t.Errorf("%s: torn down %t", reason, plan.TornDown)
-		}
+		require.Equal(t, tc.torn, plan.TornDown, fmt.Sprintf("%s: torn down", reason))
 	}
 }
 
@@ -122,9 +123,7 @@ func TestApart(t *testing.T) {
 		{"not all of the newer one is known", "\n  first: Config/a=2", " incomplete\n  first: Config/b=3", false},
 	} {
 		p, _, _ := planned(t, "revision app-2 claimed opened=1"+tc.older+"\nrevision app-3 claimed opened=1"+tc.newer)
-		if got := p.revision("app-2").Apart(p.revision("app-3")); got != tc.want {
-			t.Errorf("%s: %v", tc.reason, got)
-		}
+		require.Equal(t, tc.want, p.revision("app-2").Apart(p.revision("app-3")), tc.reason)
 	}
 
 	delegates := &phases.Revision{Phases: []phases.Phase{{Name: "far", Delegated: []*objects.Desired{{Key: objects.Key{Kind: "Config", Name: "a"}}}}}}
@@ -153,8 +152,129 @@ func TestTakenOver(t *testing.T) {
 		{"not all of the newer one is known", "opened=2 incomplete\n  first: Config/a=3\n  second: Config/b=3\n  third: Config/c=3\nlive Config/a value=3\nlive Config/b value=3", false},
 	} {
 		p, plan, _ := planned(t, older+newer+tc.newer)
-		if got := p.revision("app-2").TakenOver(p.revision("app-3"), &plan.Reports[1]); got != tc.want {
-			t.Errorf("%s: %v, %+v", tc.reason, got, plan.Reports[1])
+		require.Equal(t, tc.want, p.revision("app-2").TakenOver(p.revision("app-3"), &plan.Reports[1]), tc.reason)
+	}
+}
+
+// TestFind checks that scanning few objects and indexing many gives the same answers.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 1, 16, 17, 100} {
+		r := &phases.Revision{Phases: make([]phases.Phase, 3)}
+		key := func(i int) objects.Key { return objects.Key{Kind: "ConfigMap", Name: fmt.Sprint(i)} }
+		for i := range n {
+			at := &r.Phases[i%3]
+			at.Objects = append(at.Objects, &objects.Desired{Key: key(i)})
 		}
+		for i := range n {
+			if d, phase := r.Find(key(i)); d == nil || d.Key != key(i) || phase != i%3 {
+				t.Errorf("object %d of %d: got %v in phase %d", i, n, d, phase)
+			}
+		}
+		if d, phase := r.Find(key(n)); d != nil || phase != 0 || r.Contains(key(n)) {
+			t.Errorf("of %d: an object that is not there was found in phase %d: %v", n, phase, d)
+		}
+	}
+}
+
+func TestTemplates(t *testing.T) {
+	t.Parallel()
+	p := newPlayer()
+	for _, line := range []string{
+		"revision app-1 claimed succeeded opened=2 release=1",
+		"  first: Config/a=1 Config/b=1",
+		"  second: Config/c=1 Config/d=1",
+		"revision app-2 claimed opened=1 release=2",
+		"  first: Config/a=1 Config/b=2",
+		"  second: Config/c=2 Config/e=2",
+		"revision app-3 release=3",
+		"  first: Config/a=3 Config/z=3",
+	} {
+		require.NoError(t, p.do(line))
+	}
+
+	got := map[string]string{}
+	for key, tmpl := range phases.Templates(p.state) {
+		got[key.Name] = string(tmpl.Desired.Raw) + " release " + tmpl.Metadata.Labels["version"]
+	}
+
+	want := map[string]string{
+		"a": "1 release 1", // unchanged: as its writer had it
+		"b": "2 release 2", // its phase is open in the newer revision
+		"c": "1 release 1", // the newer revision has not reached it
+		"d": "1 release 1", // the newer revision does not have it
+		"e": "2 release 2", // it has not been written yet, and the revision has a claim
+		// z and the third revision's a can belong to another owner, because that revision has no
+		// claim.
+	}
+
+	require.Equal(t, want, got, "what live objects are compared with")
+}
+
+// TestReadinessGrace judges one object every second. want is the number of the observation that
+// started its grace period; 0 means none.
+func TestReadinessGrace(t *testing.T) {
+	t.Parallel()
+	type look struct {
+		generation int64
+		result     probes.Result
+		want       int
+		after      time.Duration // time since the observation before, in addition to a second
+	}
+
+	ready, sick := probes.Result{Status: probes.True}, probes.Result{Status: probes.False, ConditionFalse: true}
+	outdated, unseen := probes.Result{Outdated: true}, probes.Result{Unseen: true}
+	for _, tc := range []struct {
+		name, reason string
+		looks        []look
+		// replaced is the observation from which on another object has the name.
+		replaced int
+	}{
+		{"scaled", "its controller has to see the generation, and then to act on it",
+			[]look{{1, ready, 0, 0}, {2, outdated, 2, 0}, {2, sick, 2, 0}, {2, ready, 2, 0}, {2, ready, 0, limits.ReadinessGrace}, {2, sick, 0, 0}}, 0},
+		{"passes too early", "a controller reports a generation that it has not acted on yet",
+			[]look{{1, ready, 0, 0}, {2, ready, 2, 0}, {2, sick, 2, 0}, {2, ready, 2, 0}}, 0},
+		{"changed once it is well again", "each generation has its time",
+			[]look{{1, ready, 0, 0}, {2, ready, 2, 0}, {3, sick, 3, 0}, {4, sick, 3, 0}}, 0},
+		{"never well again", "its time is not renewed by any change",
+			[]look{{1, ready, 0, 0}, {2, sick, 2, 0}, {3, sick, 2, limits.ReadinessGrace}, {4, outdated, 2, 0}, {4, ready, 0, 0}}, 0},
+		{"changed again and again", "the time runs from the first generation that it did not pass at",
+			[]look{{1, ready, 0, 0}, {2, outdated, 2, 0}, {3, outdated, 2, 0}, {4, sick, 2, 0}, {5, outdated, 2, 0}}, 0},
+		{"fails", "no other generation explains it", []look{{1, ready, 0, 0}, {1, sick, 0, 0}}, 0},
+		{"failed before", "another generation does not make the object ready",
+			[]look{{1, ready, 0, 0}, {1, sick, 0, 0}, {2, outdated, 0, 0}, {2, sick, 0, 0}}, 0},
+		{"never passed", "it was not ready before", []look{{1, outdated, 0, 0}, {2, outdated, 0, 0}, {2, sick, 0, 0}}, 0},
+		{"our own write", "the watch shows it soon", []look{{1, ready, 0, 0}, {2, unseen, 2, 0}, {2, outdated, 2, 0}, {2, ready, 2, 0}}, 0},
+		{"our own write made it fail", "an object without generations fails when the watch shows it",
+			[]look{{0, ready, 0, 0}, {0, unseen, 2, 0}, {0, sick, 0, 0}}, 0},
+		{"changed back", "it fails at the generation that was fine", []look{{1, ready, 0, 0}, {1, outdated, 2, 0}, {1, sick, 0, 0}}, 0},
+		{"recreated", "the ready object was deleted", []look{{1, ready, 0, 0}, {1, unseen, 0, 0}, {1, outdated, 0, 0}}, 2},
+		{"recreated in its grace", "the ready object was deleted",
+			[]look{{1, ready, 0, 0}, {2, outdated, 2, 0}, {1, outdated, 0, 0}, {1, sick, 0, 0}}, 3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			var known *phases.ReadinessGrace
+			var before phases.Evaluated
+			at, began := noon, map[time.Time]int{}
+			for i, l := range tc.looks {
+				uid := types.UID("first")
+				if tc.replaced > 0 && i+1 >= tc.replaced {
+					uid = "second"
+				}
+				now := phases.Evaluated{Object: &objects.Observed{UID: uid, Generation: l.generation}, Result: l.result}
+				at = at.Add(time.Second + l.after)
+				began[at] = i + 1
+				known = phases.NextReadinessGrace(known, before, now, at)
+				got := 0
+				if known != nil {
+					got = began[known.Since]
+				}
+				require.Equal(t, l.want, got, fmt.Sprintf("%s: after look %d the object withinGrace since look", tc.reason, i+1))
+				if !l.result.Unseen {
+					before = now
+				}
+			}
+		})
 	}
 }

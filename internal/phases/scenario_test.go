@@ -51,9 +51,7 @@ func TestScenarios(t *testing.T) {
 				require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
 				return
 			}
-			if diff := cmp.Diff(string(raw), got); diff != "" {
-				t.Errorf("%s: go test -run TestScenarios -update rewrites it\n%s", file, diff)
-			}
+			require.Equal(t, string(raw), got, fmt.Sprintf("%s: go test -run TestScenarios -update rewrites it", file))
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Namespaces and definitions that leave a package are released as long as the current revision has
@@ -160,9 +161,7 @@ func TestDescribeSpared(t *testing.T) {
 	got := phases.DescribeSpared(phases.DescribeSpared("", []phases.Spared{shop}), []phases.Spared{shop, site})
 	want := "Namespace shop was released instead of deleted: Kubernetes itself needs it. " +
 		"Namespace site was released instead of deleted: it existed before the package adopted it."
-	if got != want {
-		t.Error(got)
-	}
+	require.Equal(t, want, got)
 }
 
 // Adopting a Namespace marks it, and later writes keep the mark. No other object is marked.

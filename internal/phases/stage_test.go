@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // stages are all stages of a revision with two phases.
@@ -34,27 +36,15 @@ func TestTransitions(t *testing.T) {
 		allowed func(stage) bool
 		want    func(*stage)
 	}{
-		"claim": {
-			(*Revision).Claim, func(s stage) bool { return s.claim != claimed && s.removal == kept },
-			func(s *stage) { s.claim, s.opened = claimed, max(s.opened, 1) },
-		},
-		"lose the claim": {
-			func(r *Revision) error { r.LoseClaim(); return nil }, func(stage) bool { return true },
-			func(s *stage) { s.claim = claimLost },
-		},
-		"open the first": {
-			func(r *Revision) error { return r.Open(0) }, func(s stage) bool { return rolling(s) && s.opened-s.preopened == 0 },
-			func(s *stage) { s.opened = max(s.opened, 1); s.preopened = s.opened - 1 },
-		},
-		"open both": {
-			func(r *Revision) error { return r.Open(1) }, func(s stage) bool { return rolling(s) && s.opened-s.preopened < 2 },
-			func(s *stage) { s.opened, s.preopened = 2, 0 },
-		},
+		"claim": {(*Revision).Claim, func(s stage) bool { return s.claim != claimed && s.removal == kept },
+			func(s *stage) { s.claim, s.opened = claimed, max(s.opened, 1) }},
+		"lose the claim": {func(r *Revision) error { r.LoseClaim(); return nil }, func(stage) bool { return true }, func(s *stage) { s.claim = claimLost }},
+		"open the first": {func(r *Revision) error { return r.Open(0) }, func(s stage) bool { return rolling(s) && s.opened-s.preopened == 0 },
+			func(s *stage) { s.opened = max(s.opened, 1); s.preopened = s.opened - 1 }},
+		"open both": {func(r *Revision) error { return r.Open(1) }, func(s stage) bool { return rolling(s) && s.opened-s.preopened < 2 },
+			func(s *stage) { s.opened, s.preopened = 2, 0 }},
 		"open a phase that it does not have": {func(r *Revision) error { return r.Open(2) }, func(stage) bool { return false }, nil},
-		"succeed": {
-			(*Revision).Succeed, func(s stage) bool { return rolling(s) && s.opened == 2 && s.preopened == 0 },
-			func(s *stage) { s.succeeded = true },
-		},
+		"succeed":                            {(*Revision).Succeed, func(s stage) bool { return rolling(s) && s.opened == 2 && s.preopened == 0 }, func(s *stage) { s.succeeded = true }},
 	} {
 		for _, from := range stages() {
 			r := &Revision{Name: "app-1", Phases: make([]Phase, 2), stage: from}
@@ -92,9 +82,7 @@ func TestRestore(t *testing.T) {
 				if r.Claimed() && (r.Started() == 0 || r.Opened() < 2) || !r.Claimed() && r.Opened() > max(from.opened, started) {
 					t.Error(what, "phases open with the claim, and only with it")
 				}
-				if again := r.stage; func() stage { r.Restore(rec); return r.stage }() != again {
-					t.Error(what, "changes when it is restored again")
-				}
+				require.Equal(t, func() stage { r.Restore(rec); return r.stage }(), r.stage, what, "changes when it is restored again")
 			}
 		}
 	}

@@ -1,10 +1,10 @@
 package probes
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -99,9 +99,7 @@ func TestNeedsAcrossEntries(t *testing.T) {
 		{"less", want, first, true}, {"more", first, want, false},
 		{"whole has all", Needs{Whole: true}, want, true}, {"whole is more", want, Needs{Whole: true}, false},
 	} {
-		if got := test.has.Covers(test.ask); got != test.want {
-			t.Errorf("%s: Covers = %t", test.reason, got)
-		}
+		require.Equal(t, test.want, test.has.Covers(test.ask), fmt.Sprintf("%s: Covers", test.reason))
 	}
 }
 
@@ -147,12 +145,8 @@ scalar: 1
 
 	for _, test := range tests {
 		obj := yamltest.Decode(t, object)
-		if diff := cmp.Diff(test.want, string(Trim(obj, test.needs))); diff != "" {
-			t.Errorf("%s: Trim (-want +got):\n%s", test.reason, diff)
-		}
-		if diff := cmp.Diff(yamltest.Decode(t, object), obj); diff != "" {
-			t.Errorf("%s: Trim changed the object:\n%s", test.reason, diff)
-		}
+		require.Equal(t, test.want, string(Trim(obj, test.needs)), fmt.Sprintf("%s: Trim", test.reason))
+		require.Equal(t, yamltest.Decode(t, object), obj, fmt.Sprintf("%s: Trim changed the object", test.reason))
 	}
 
 	for reason, needs := range map[string]Needs{"whole": {Whole: true}, "metadata": {Paths: [][]string{{"metadata"}}}} {

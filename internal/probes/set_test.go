@@ -2,12 +2,12 @@ package probes
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -196,9 +196,7 @@ func TestEvaluate(t *testing.T) {
 			require.Equal(t, yamltest.Decode(t, test.object), obj, "Evaluate changed the object")
 			trimmed := Trim(obj, set.Needs(deploymentKind))
 			judged, _ := set.EvaluateTrimmed(trimmed, false)
-			if diff := cmp.Diff(test.want, judged); diff != "" {
-				t.Errorf("EvaluateTrimmed of the object %s (-want +got):\n%s", trimmed, diff)
-			}
+			require.Equal(t, test.want, judged, fmt.Sprintf("EvaluateTrimmed of the object %s", trimmed))
 		})
 	}
 }
@@ -326,9 +324,7 @@ func TestCompileErrors(t *testing.T) {
 	const dyn = "availabilityProbes[1].probes[0].cel.rule: the type of the rule is dyn, not bool " +
 		"(compare the value, e.g. self.status.ready == true)"
 
-	if got := errs[1].Error(); got != dyn {
-		t.Errorf("error = %q, want %q", got, dyn)
-	}
+	require.Equal(t, dyn, errs[1].Error(), "error")
 }
 
 func TestCompileLimits(t *testing.T) {
@@ -400,5 +396,44 @@ func TestProgramsAreShared(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("the program is kept after the last Set was dropped")
 		}
+	}
+}
+
+// TestEvaluatePhase checks that only Available=True for the present generation counts.
+func TestEvaluatePhase(t *testing.T) {
+	t.Parallel()
+	const status = `{"metadata":{"generation":3},"status":{"conditions":[{"type":"Paused","status":"True","observedGeneration":3},` +
+		`{"type":"Available","status":"%","observedGeneration":#,"message":"@"}]}}`
+
+	with := func(is, generation, message string) string {
+		text := []byte{}
+		for _, c := range []byte(status) {
+			switch c {
+			case '%':
+				text = append(text, is...)
+			case '#':
+				text = append(text, generation...)
+			case '@':
+				text = append(text, message...)
+			default:
+				text = append(text, c)
+			}
+		}
+		return string(text)
+	}
+
+	for name, tc := range map[string]struct {
+		phase string
+		want  Result
+	}{
+		"no agent":        {`{"metadata":{"generation":1}}`, Result{Messages: []string{`no status reported by the agent of class "far": is it running?`}}},
+		"malformed":       {`{"status":{"conditions":7}}`, Result{Messages: []string{"malformed status"}}},
+		"available":       {with("True", "3", ""), Result{Status: True}},
+		"outdated":        {with("True", "2", ""), Result{Outdated: true, Messages: []string{`the agent of class "far" has not reported on its last change yet`}}},
+		"not available":   {with("False", "3", `Phase \"deploy\" failed: ConfigMap shop/a: not ready`), Result{Status: False, Messages: []string{"ConfigMap shop/a: not ready"}}},
+		"several lines":   {with("False", "3", `Phase \"deploy\"\nComplete: false\n\tObject a`), Result{Status: False, Messages: []string{`Phase "deploy" Complete: false Object a`}}},
+		"without message": {with("Unknown", "3", ""), Result{Status: False, Messages: []string{"is not available"}}},
+	} {
+		require.Equal(t, tc.want, EvaluatePhase([]byte(tc.phase), "far"), name)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/resolver"
+	"lockstep.run/lockstep/test/require"
 )
 
 // offer parses "name version: dependency range; other?". A ? marks an optional dependency, "=name"
@@ -213,9 +214,7 @@ func TestSolve(t *testing.T) {
 			t.Parallel()
 			got := printed(resolver.Solve(resolver.Input{Roots: c.roots, Catalogue: c.catalogue, Installed: c.installed}))
 			for _, part := range c.want {
-				if !strings.Contains(got, part) {
-					t.Errorf("%q is missing in\n%s", part, got)
-				}
+				require.Contains(t, got, part)
 			}
 			if c.not != "" && strings.Contains(got, c.not) {
 				t.Errorf("%q is in\n%s", c.not, got)
@@ -230,15 +229,11 @@ func TestRetracted(t *testing.T) {
 	retracted.Retracted = "loses data"
 	catalogue := resolver.Offers{"db": {offer("1.0.0"), retracted}}
 	for want, text := range map[string]string{"db 1.0.0": "db >=1", "db 2.0.0": "db 2.0.0"} {
-		if got := printed(resolver.Solve(resolver.Input{Roots: []resolver.Root{shop(text)}, Catalogue: catalogue})); !strings.Contains(got, want) {
-			t.Errorf("%s: %s", text, got)
-		}
+		require.Contains(t, printed(resolver.Solve(resolver.Input{Roots: []resolver.Root{shop(text)}, Catalogue: catalogue})), want, text)
 	}
 
 	installed := []resolver.Installed{at("team", "db", "db", "2.0.0")}
-	if got := printed(resolver.Solve(resolver.Input{Roots: []resolver.Root{shop("db >=1")}, Catalogue: catalogue, Installed: installed})); !strings.Contains(got, "db true") {
-		t.Error(got)
-	}
+	require.Contains(t, printed(resolver.Solve(resolver.Input{Roots: []resolver.Root{shop("db >=1")}, Catalogue: catalogue, Installed: installed})), "db true")
 }
 
 func TestPrereleases(t *testing.T) {
@@ -275,9 +270,7 @@ func TestScopes(t *testing.T) {
 	root := shop("db")
 	root.Instance = resolver.Instance{Name: "shop"}
 	got = printed(resolver.Solve(resolver.Input{Roots: []resolver.Root{root}, Catalogue: resolver.Offers{"db": {cluster}}}))
-	if !strings.Contains(got, "create ClusterPackage shop-db: db 1.0.0") {
-		t.Error(got)
-	}
+	require.Contains(t, got, "create ClusterPackage shop-db: db 1.0.0")
 }
 
 // pigeons are n packages that each need one of n-1 holes for itself.
@@ -298,9 +291,7 @@ func pigeons(n int) resolver.Input {
 
 func TestPigeonhole(t *testing.T) {
 	t.Parallel()
-	if got := printed(resolver.Solve(pigeons(6))); !strings.Contains(got, "No version of hole0 fits all its dependents") {
-		t.Error(got)
-	}
+	require.Contains(t, printed(resolver.Solve(pigeons(6))), "No version of hole0 fits all its dependents")
 	got := resolver.Solve(pigeons(20)).Results[0]
 	if got.Reason != corev1alpha1.ReasonResolutionLimit || !strings.Contains(got.Message, "reached the limit of 1000000 steps. Narrow ranges") {
 		t.Errorf("%+v", got)
@@ -371,9 +362,7 @@ func TestNames(t *testing.T) {
 		{"label of a dependent", resolver.LabelOf(team("shop"), "team"), "shop"},
 		{"of one in another namespace", resolver.LabelOf(team("shop"), "other"), "shop-ca8b22d0db"},
 	} {
-		if tc.got != tc.want {
-			t.Errorf("%s: %s, want %s", tc.reason, tc.got, tc.want)
-		}
+		require.Equal(t, tc.want, tc.got, tc.reason)
 	}
 
 	seen := map[string]bool{}
@@ -439,5 +428,83 @@ func TestOwnConflict(t *testing.T) {
 	message := plan.Results[0].Message
 	if strings.Contains(message, "top") || !strings.Contains(message, "path dis → da → base") || !strings.Contains(message, "path dis → db → base") {
 		t.Error(message)
+	}
+}
+
+var certificate = corev1alpha1.ProvidedAPI{APIVersion: "certs.example.com/v1", Kind: "Certificate"}
+
+func provider(version string, deps ...string) resolver.Offer {
+	return resolver.Offer{Candidate: versions.Candidate{Version: version, Provides: []corev1alpha1.ProvidedAPI{certificate}}, Dependencies: needs(deps...)}
+}
+
+func provides(i *resolver.Installed) { i.Provides = []corev1alpha1.ProvidedAPI{certificate} }
+
+// A package that was installed for an API changes only to versions that provide the API.
+func TestChangesKeepTheAPI(t *testing.T) {
+	t.Parallel()
+	catalogue := resolver.Offers{"pki": {provider("1.0.0"), offer("2.0.0"), provider("2.1.0")}}
+	byAPI := func(i *resolver.Installed) { i.API = &certificate }
+	for want, change := range map[string]func(*resolver.Installed){"2.0.0": func(*resolver.Installed) {}, "2.1.0": byAPI} {
+		plan := resolver.Solve(resolver.Input{
+			Roots: []resolver.Root{shop("pki >=2")}, Catalogue: catalogue, Installed: []resolver.Installed{at("team", "pki", "pki", "1.0.0", changeable, change)},
+		})
+		require.Contains(t, printed(plan), "pki "+want, want)
+	}
+}
+
+func TestAPIs(t *testing.T) {
+	t.Parallel()
+	served := func(missing ...string) resolver.Served {
+		return func(*corev1alpha1.DependencyAPI) (bool, []string) { return true, missing }
+	}
+	two := resolver.Offers{"certs": {provider("1.0.0")}, "pki": {provider("1.0.0")}}
+	cases := []struct {
+		reason    string
+		also      []string // dependencies in addition to the one on the API
+		catalogue resolver.Offers
+		installed []resolver.Installed
+		served    resolver.Served
+		want, not string
+	}{
+		{"served", nil, two, nil, served(), "api true ApiServed: The cluster serves it.", "create"},
+		{"served without fields", nil, two, nil, served("spec.key"), "FieldsMissing: certs.example.com/v1 Certificate is served without spec.key.", "create"},
+		{"one package provides it", nil, resolver.Offers{"certs": {provider("1.0.0"), provider("2.0.0"), offer("3.0.0")}}, nil, nil, "create Package team/shop-api: certs 2.0.0", ""},
+		{"several do", nil, two, nil, nil, "AmbiguousProvider: The packages certs and pki provide certs.example.com/v1 Certificate. Name one in spec.dependencies.overrides", "create"},
+		{"several do, one of them is required anyway", []string{"pki"}, two, nil, nil, "create Package team/shop-api: pki 1.0.0", "certs 1.0.0"},
+		{"several do, one of them is installed", nil, two, []resolver.Installed{at("team", "pki", "pki", "1.0.0", provides)}, nil, "api true AlreadyInstalled: It is installed as Package team/pki.", "create"},
+		{"served by a package of the namespace", nil, two, []resolver.Installed{at("team", "pki", "pki", "1.0.0", provides)}, served(), "by Package team/pki", "create"},
+		{"served by a ClusterPackage without a recorded owner", nil, two, []resolver.Installed{at("", "pki", "pki", "1.0.0", provides)}, served(), "api true ApiServed: The cluster serves it.", "ClusterPackage"},
+		{"unless that heeds all", nil, two, []resolver.Installed{at("", "pki", "pki", "1.0.0", provides, heedful)}, served(), "by ClusterPackage pki", "create"},
+		{"provided by a package of another namespace", nil, nil, []resolver.Installed{at("other", "pki", "pki", "1.0.0", provides, unique)}, nil, "UnknownPackage", "other"},
+		{"none does", nil, nil, nil, nil, "UnknownPackage: The cluster does not serve certs.example.com/v1 Certificate, and no installed or offered package", "create"},
+	}
+
+	for _, c := range cases {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			root := shop(c.also...)
+			root.Dependencies = append(root.Dependencies, corev1alpha1.Dependency{Name: "api", API: &corev1alpha1.DependencyAPI{APIVersion: certificate.APIVersion, Kind: certificate.Kind}})
+			plan := resolver.Solve(resolver.Input{Roots: []resolver.Root{root}, Catalogue: c.catalogue, Installed: c.installed, Served: c.served})
+			got := printed(plan)
+			if by := plan.Results[0].Outcomes[len(c.also)].Satisfier; by != nil {
+				got += " by " + by.String()
+			}
+			if !strings.Contains(got, c.want) || c.not != "" && strings.Contains(got, c.not) {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// TestUnloaded checks that a package that is not loaded yet has the requirements of its offer.
+func TestUnloaded(t *testing.T) {
+	t.Parallel()
+	unloaded := func(i *resolver.Installed) { i.Unloaded, i.Available = true, false }
+	got := printed(resolver.Solve(resolver.Input{
+		Roots: []resolver.Root{shop("orm")}, Catalogue: offers("db", resolver.Offers{"orm": {offer("1.0.0", "db <3")}}),
+		Installed: []resolver.Installed{at("team", "shop-orm", "orm", "1.0.0", changeable, unloaded)},
+	}))
+	if !strings.Contains(got, "create Package team/shop-orm-db: db 2.0.0") || strings.Contains(got, "change") {
+		t.Error(got)
 	}
 }

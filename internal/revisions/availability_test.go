@@ -34,13 +34,43 @@ func inGrace(b phases.Blocker) phases.Blocker { b.InGrace = true; return b }
 
 func TestAvailable(t *testing.T) {
 	t.Parallel()
-	input := func(change func(*revisions.AvailabilityInput)) revisions.AvailabilityInput {
-		s := revisions.AvailabilityInput{
-			Current: report(1), CurrentName: "app-2", Opened: 2, Previous: report(3), PreviousName: "app-1",
-		}
-		change(&s)
+	const (
+		still, broke, unavailable = "Previous revision app-1 is still available.", "app-2 broke objects that were available", "app-2 is unavailable"
+		oldFails                  = "objects of previous revision app-1 are unavailable"
+	)
+
+	// The first phase of a rollout is complete, the second one in progress.
+	rollout := revisions.AvailabilityInput{Current: report(1), CurrentName: "app-2", Opened: 2, Previous: report(3), PreviousName: "app-1"}
+	current := func(r *phases.Report) revisions.AvailabilityInput {
+		s := rollout
+		s.Current = r
 		return s
 	}
+	late := func(r *phases.Report) revisions.AvailabilityInput {
+		s := current(r)
+		s.DeadlinePassed = true
+		return s
+	}
+	unopened := func(r *phases.Report) revisions.AvailabilityInput {
+		s := current(r)
+		s.Opened = 0
+		return s
+	}
+	previous := func(r *phases.Report) revisions.AvailabilityInput {
+		s := rollout
+		s.Previous = r
+		return s
+	}
+	first := func(r *phases.Report, opened int) revisions.AvailabilityInput {
+		return revisions.AvailabilityInput{Current: r, CurrentName: "app-2", Opened: opened}
+	}
+	succeeded := func(r *phases.Report) revisions.AvailabilityInput {
+		s := current(r)
+		s.Succeeded, s.Opened = true, 3
+		return s
+	}
+	paused := previous(report(2, blocker("third", phases.BlockProbe)))
+	paused.Current = nil
 
 	for _, tc := range []struct {
 		name, reason string
@@ -48,194 +78,57 @@ func TestAvailable(t *testing.T) {
 		want         bool
 		says         string
 	}{
-		{
-			name: "the first one waits", reason: "a user has to act", given: revisions.AvailabilityInput{Waiting: true}, says: "no revision has been activated yet",
-		},
-		{
-			name: "nothing yet", reason: "no set was made", given: revisions.AvailabilityInput{}, says: "no revision has been created yet",
-		},
-		{
-			name: "first install", reason: "no revision was available before",
-			given: input(func(s *revisions.AvailabilityInput) { s.Previous = nil }), says: "has not become available",
-		},
-		{
-			name: "first install, blocked", reason: "the message names the blocker",
-			given: input(func(s *revisions.AvailabilityInput) {
-				s.Previous, s.Current = nil, report(1, blocker("second", phases.BlockProbe))
-			}),
-			says: `Phase "second" failed: App second: is not as it should be`,
-		},
-		{
-			name: "first install, complete", reason: "it waits for its success delay",
-			given: input(func(s *revisions.AvailabilityInput) { s.Previous, s.Current, s.Opened = nil, report(3), 3 }),
-			says:  "has not become available",
-		},
-		{
-			name: "succeeded", reason: "all is well", want: true,
-			given: input(func(s *revisions.AvailabilityInput) { s.Succeeded, s.Current, s.Opened = true, report(3), 3 }), says: "Latest revision app-2 is available.",
-		},
-		{
-			name: "succeeded, then broken", reason: "the previous revision owns no object any more",
-			given: input(func(s *revisions.AvailabilityInput) {
-				s.Succeeded, s.Current, s.Opened = true, report(2, blocker("third", phases.BlockProbe)), 3
-			}),
-			says: `latest revision app-2 is unavailable: Phase "third" failed`,
-		},
-		{
-			name: "succeeded, being corrected", reason: "an object that waits for its write is not ready",
-			given: input(func(s *revisions.AvailabilityInput) { s.Succeeded, s.Current, s.Opened = true, report(2), 3 }), says: "app-2 is unavailable",
-		},
-		{
-			name: "rollout", reason: "nothing that was ready fails", given: input(func(*revisions.AvailabilityInput) {}),
-			want: true, says: "Previous revision app-1 is still available.",
-		},
-		{
-			name: "rollout not started", reason: "no object was touched", want: true,
-			given: input(func(s *revisions.AvailabilityInput) { s.Opened, s.Current = 0, report(0) }), says: "app-1 is still available",
-		},
-		{
-			name: "no current revision", reason: "the template changed, its set is not made yet", want: true,
-			given: input(func(s *revisions.AvailabilityInput) { s.Current = nil }), says: "app-1 is still available",
-		},
-		{
-			name: "rollout, claim refused", reason: "none of its objects was written", want: true,
-			given: input(func(s *revisions.AvailabilityInput) {
-				s.Opened, s.Current = 0, report(0, blocker("first", phases.BlockCollision))
-			}),
-			says: "app-1 is still available",
-		},
-		{
-			name: "blocked as a whole", reason: "an object of no phase cannot have broken", want: true,
-			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(1, blocker("", phases.BlockCollision)) }), says: "app-1 is still available",
-		},
-		{
-			name: "old object fails", reason: "an object that was not touched counts by the old probes",
-			given: input(func(s *revisions.AvailabilityInput) { s.Previous = report(2, blocker("third", phases.BlockProbe)) }),
-			says:  "objects of previous revision app-1 are unavailable",
-		},
-		{
-			name: "completed phase fails", reason: "it was ready once",
-			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(0, blocker("first", phases.BlockProbe)) }), says: "app-2 broke objects that were available",
-		},
-		{
-			name: "completed phase lost an object", reason: "it cannot be made again",
-			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(0, blocker("first", phases.BlockRefused)) }), says: "app-2 broke objects that were available",
-		},
-		{
-			name: "object of a completed phase was taken", reason: "it is not the revision's any more",
-			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(0, blocker("first", phases.BlockCollision)) }), says: "app-2 broke",
-		},
-		{
-			name: "completed phase lost its API", reason: "its objects went along",
-			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(0, blocker("first", phases.BlockAPI)) }), says: "app-2 broke",
-		},
-		{
-			name: "object of a completed phase is terminating", reason: "another client deleted it",
-			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(0, blocker("first", phases.BlockWait)) }), says: "app-2 broke",
-		},
-		{
-			name: "phase in progress: unseen after the deadline", reason: "its watch is broken",
-			given: input(func(s *revisions.AvailabilityInput) {
-				s.Current, s.DeadlinePassed = report(1, blocker("second", phases.BlockUnseen)), true
-			}),
-			says: "app-2 broke objects that were available",
-		},
-		{
-			name: "phase in progress: Unknown", reason: "it has until the deadline", want: true,
-			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(1, blocker("second", phases.BlockProbe)) }), says: "app-1 is still available",
-		},
-		{
-			name: "phase in progress: a condition is False", reason: "that counts at once",
-			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(1, blocker("second", phases.BlockProbeFalse)) }), says: "app-2 broke",
-		},
-		{
-			name: "phase in progress: Unknown after the deadline", reason: "the deadline is over",
-			given: input(func(s *revisions.AvailabilityInput) {
-				s.Current, s.DeadlinePassed = report(1, blocker("second", phases.BlockProbe)), true
-			}),
-			says: "app-2 broke",
-		},
-		{
-			name: "phase in progress: refused after the deadline", reason: "a refused write has no effect", want: true,
-			given: input(func(s *revisions.AvailabilityInput) {
-				s.Current, s.DeadlinePassed = report(1, blocker("second", phases.BlockRefused)), true
-			}),
-			says: "app-1 is still available",
-		},
-		{
-			name: "no current revision, old object fails", reason: "the template changed while the deployment is paused",
-			given: input(func(s *revisions.AvailabilityInput) {
-				s.Current, s.Previous = nil, report(2, blocker("third", phases.BlockProbe))
-			}),
-			says: "objects of previous revision app-1 are unavailable",
-		},
-		{
-			name: "old object in its readiness grace", reason: "its generation has just moved", want: true,
-			given: input(func(s *revisions.AvailabilityInput) {
-				s.Previous = report(2, inGrace(blocker("third", phases.BlockProbeFalse)))
-			}),
-			says: "app-1 is still available",
-		},
-		{
-			name: "old object in its readiness grace, another one fails", reason: "the message names the failing one",
-			given: input(func(s *revisions.AvailabilityInput) {
-				s.Previous = report(1, inGrace(blocker("second", phases.BlockProbe)), blocker("third", phases.BlockProbe))
-			}),
-			says: `unavailable: Phase "third" failed`,
-		},
-		{
-			name: "object of a revision that never succeeded was never ready", reason: "it does not break a ready object", want: true,
-			given: input(func(s *revisions.AvailabilityInput) {
-				s.Previous = report(2, made(blocker("third", phases.BlockProbeFalse)))
-			}),
-			says: "app-1 is still available",
-		},
-		{
-			name: "object of a completed phase in its readiness grace", reason: "its generation has just moved", want: true,
-			given: input(func(s *revisions.AvailabilityInput) {
-				s.Current = report(0, inGrace(blocker("first", phases.BlockProbe)))
-			}),
-			says: "app-1 is still available",
-		},
-		{
-			name: "object of a completed phase in its readiness grace, after the deadline", reason: "the deadline is not about it", want: true,
-			given: input(func(s *revisions.AvailabilityInput) {
-				s.Current, s.DeadlinePassed = report(0, inGrace(blocker("first", phases.BlockProbe))), true
-			}),
-			says: "app-1 is still available",
-		},
-		{
-			name: "phase in progress: a condition of a new object is False", reason: "it was never ready, so it did not break", want: true,
-			given: input(func(s *revisions.AvailabilityInput) {
-				s.Current = report(1, made(blocker("second", phases.BlockProbeFalse)))
-			}),
-			says: "app-1 is still available",
-		},
-		{
-			name: "phase in progress: a condition is False along with a new object", reason: "that counts at once",
-			given: input(func(s *revisions.AvailabilityInput) {
-				s.Current = report(1, made(blocker("second", phases.BlockProbeFalse)), blocker("second", phases.BlockProbeFalse))
-			}),
-			says: "app-2 broke objects that were available",
-		},
-		{
-			name: "phase in progress: a condition is False of an object in its readiness grace", reason: "what the rollout changes counts at once",
-			given: input(func(s *revisions.AvailabilityInput) {
-				s.Current = report(1, inGrace(blocker("second", phases.BlockProbeFalse)))
-			}),
-			says: "app-2 broke objects that were available",
-		},
-		{
-			name: "phase in progress: a new object after the deadline", reason: "the deadline has passed, although no object broke",
-			given: input(func(s *revisions.AvailabilityInput) {
-				s.Current, s.DeadlinePassed = report(1, made(blocker("second", phases.BlockProbe))), true
-			}),
-			says: `revision app-2 missed its progress deadline: Phase "second" failed`,
-		},
-		{
-			name: "phase in progress: missing API", reason: "the phase waits, no object broke", want: true,
-			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(1, blocker("second", phases.BlockAPI)) }), says: "app-1 is still available",
-		},
+		{"the first one waits", "a user has to act", revisions.AvailabilityInput{Waiting: true}, false, "no revision has been activated yet"},
+		{"nothing yet", "no set was made", revisions.AvailabilityInput{}, false, "no revision has been created yet"},
+		{"first install", "no revision was available before", first(report(1), 2), false, "has not become available"},
+		{"first install, blocked", "the message names the blocker", first(report(1, blocker("second", phases.BlockProbe)), 2),
+			false, `Phase "second" failed: App second: is not as it should be`},
+		{"first install, complete", "it waits for its success delay", first(report(3), 3), false, "has not become available"},
+
+		{"succeeded", "all is well", succeeded(report(3)), true, "Latest revision app-2 is available."},
+		{"succeeded, then broken", "the previous revision owns no object any more", succeeded(report(2, blocker("third", phases.BlockProbe))),
+			false, `latest revision app-2 is unavailable: Phase "third" failed`},
+		{"succeeded, being corrected", "an object that waits for its write is not ready", succeeded(report(2)), false, unavailable},
+
+		{"rollout", "nothing that was ready fails", rollout, true, still},
+		{"rollout not started", "no object was touched", unopened(report(0)), true, still},
+		{"no current revision", "the template changed, its set is not made yet", current(nil), true, still},
+		{"rollout, claim refused", "none of its objects was written", unopened(report(0, blocker("first", phases.BlockCollision))), true, still},
+		{"blocked as a whole", "an object of no phase cannot have broken", current(report(1, blocker("", phases.BlockCollision))), true, still},
+
+		{"completed phase fails", "it was ready once", current(report(0, blocker("first", phases.BlockProbe))), false, broke},
+		{"completed phase lost an object", "it cannot be made again", current(report(0, blocker("first", phases.BlockRefused))), false, broke},
+		{"object of a completed phase was taken", "it is not the revision's any more", current(report(0, blocker("first", phases.BlockCollision))), false, broke},
+		{"completed phase lost its API", "its objects went along", current(report(0, blocker("first", phases.BlockAPI))), false, broke},
+		{"object of a completed phase is terminating", "another client deleted it", current(report(0, blocker("first", phases.BlockWait))), false, broke},
+		{"object of a completed phase in its readiness grace", "its generation has just moved",
+			current(report(0, inGrace(blocker("first", phases.BlockProbe)))), true, still},
+		{"object of a completed phase in its readiness grace, after the deadline", "the deadline is not about it",
+			late(report(0, inGrace(blocker("first", phases.BlockProbe)))), true, still},
+
+		{"phase in progress: Unknown", "it has until the deadline", current(report(1, blocker("second", phases.BlockProbe))), true, still},
+		{"phase in progress: Unknown after the deadline", "the deadline is over", late(report(1, blocker("second", phases.BlockProbe))), false, broke},
+		{"phase in progress: unseen after the deadline", "its watch is broken", late(report(1, blocker("second", phases.BlockUnseen))), false, broke},
+		{"phase in progress: refused after the deadline", "a refused write has no effect", late(report(1, blocker("second", phases.BlockRefused))), true, still},
+		{"phase in progress: missing API", "the phase waits, no object broke", current(report(1, blocker("second", phases.BlockAPI))), true, still},
+		{"phase in progress: a condition is False", "that counts at once", current(report(1, blocker("second", phases.BlockProbeFalse))), false, broke},
+		{"phase in progress: a condition of a new object is False", "it was never ready, so it did not break",
+			current(report(1, made(blocker("second", phases.BlockProbeFalse)))), true, still},
+		{"phase in progress: a condition is False along with a new object", "that counts at once",
+			current(report(1, made(blocker("second", phases.BlockProbeFalse)), blocker("second", phases.BlockProbeFalse))), false, broke},
+		{"phase in progress: a condition is False of an object in its readiness grace", "what the rollout changes counts at once",
+			current(report(1, inGrace(blocker("second", phases.BlockProbeFalse)))), false, broke},
+		{"phase in progress: a new object after the deadline", "the deadline has passed, although no object broke",
+			late(report(1, made(blocker("second", phases.BlockProbe)))), false, `revision app-2 missed its progress deadline: Phase "second" failed`},
+
+		{"old object fails", "an object that was not touched counts by the old probes", previous(report(2, blocker("third", phases.BlockProbe))), false, oldFails},
+		{"no current revision, old object fails", "the template changed while the deployment is paused", paused, false, oldFails},
+		{"old object in its readiness grace", "its generation has just moved",
+			previous(report(2, inGrace(blocker("third", phases.BlockProbeFalse)))), true, still},
+		{"old object in its readiness grace, another one fails", "the message names the failing one",
+			previous(report(1, inGrace(blocker("second", phases.BlockProbe)), blocker("third", phases.BlockProbe))), false, `unavailable: Phase "third" failed`},
+		{"object of a revision that never succeeded was never ready", "it does not break a ready object",
+			previous(report(2, made(blocker("third", phases.BlockProbeFalse)))), true, still},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -3,6 +3,7 @@ package tracking
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"testing"
@@ -12,10 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/probes"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestFieldsGeneration: a record has the fields that an owner's probes read if its number is at
@@ -91,9 +95,7 @@ func TestFieldsGeneration(t *testing.T) {
 func decoded(t *testing.T, trimmed []byte) map[string]any {
 	t.Helper()
 	var object map[string]any
-	if err := json.Unmarshal(trimmed, &object); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(trimmed, &object))
 	return object
 }
 
@@ -176,9 +178,7 @@ func TestStrays(t *testing.T) {
 			if !early {
 				tracker.Changed(key, tc.obs)
 			}
-			if got := len(tracker.Strays(tc.owner.OwnerKey)) > 0; got != tc.want {
-				t.Errorf("%s, seen before its owner %t: is a stray %t", name, early, got)
-			}
+			require.Equal(t, tc.want, len(tracker.Strays(tc.owner.OwnerKey)) > 0, fmt.Sprintf("%s, seen before its owner %t: is a stray", name, early))
 			woken = 0
 			tracker.Changed(key, &objects.Observed{})
 			tracker.Changed(key, nil)
@@ -186,9 +186,7 @@ func TestStrays(t *testing.T) {
 			if left := len(tracker.Strays(tc.owner.OwnerKey)); left > 0 {
 				t.Errorf("%s, seen before its owner %t: deleted, and a stray", name, early)
 			}
-			if want := map[bool]int{true: 2}[tc.want]; woken != want {
-				t.Errorf("%s, seen before its owner %t: its release and its end enqueue the owner %d times, want %d", name, early, woken, want)
-			}
+			require.Equal(t, map[bool]int{true: 2}[tc.want], woken, fmt.Sprintf("%s, seen before its owner %t: its release and its end enqueue the owner", name, early))
 		}
 	}
 }
@@ -211,9 +209,7 @@ func TestStrayOfMany(t *testing.T) {
 			t.Fatalf("given to %d owners, it is a stray of %d", i+1, got)
 		}
 	}
-	if want := 2*owners - 1; woken != want {
-		t.Errorf("%d owners were enqueued, want %d", woken, want)
-	}
+	require.Equal(t, 2*owners-1, woken, "owners were enqueued")
 }
 
 // TestListTypesOfTrackedObjects: the managedFields of an object decide only about this object. Any
@@ -231,15 +227,11 @@ func TestListTypesOfTrackedObjects(t *testing.T) {
 	}
 	key := objects.Key{Group: deployments.Group, Kind: deployments.Kind, Namespace: "victim", Name: "web"}
 	raw, err := json.Marshal(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	desired, metadata := &objects.Desired{Key: key, Version: "v1", Raw: raw}, objects.ManagedMetadata{Owner: objects.Owner{Names: apinames.Default, OwnerKey: owner, UID: "u"}}
 	tracker.Track(owner, desired, metadata, objects.Digest{1})
 	template, err := desired.Object(metadata)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	live := func(namespace, list string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(template)}
 		u.SetNamespace(namespace)
@@ -263,5 +255,75 @@ func TestListTypesOfTrackedObjects(t *testing.T) {
 		if !after.Matches || after.Projection != before.Projection {
 			t.Errorf("an object of another namespace with %s makes this one drift: matches %t", list, after.Matches)
 		}
+	}
+}
+
+// endedOf returns the observed end of a Job, or nil.
+func endedOf(tracker *Tracker, owner objects.OwnerKey, key objects.Key) *objects.Finished {
+	if ended, seen := tracker.FinishedOf(owner)[key]; seen {
+		return &ended
+	}
+	return nil
+}
+
+// The end of a Job outlives the Job, until it is recorded.
+func TestTrackerRecordsFinished(t *testing.T) {
+	t.Parallel()
+	key := objects.Key{Group: "batch", Kind: "Job", Namespace: "n", Name: "migrate"}
+	owner := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}
+	desired := &objects.Desired{Key: key, Version: "v1", Content: objects.Digest{7}, Raw: []byte(
+		`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"migrate"},"spec":{"parallelism":1}}`)}
+	metadata := objects.ManagedMetadata{Revision: 3, Owner: objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}, UID: "owner"}}
+	job := func(controller string, parallelism int64, conditions ...string) *unstructured.Unstructured {
+		template, err := desired.Object(metadata)
+		require.NoError(t, err)
+		u := &unstructured.Unstructured{Object: template}
+		u.SetUID("job")
+		u.SetOwnerReferences([]metav1.OwnerReference{{
+			APIVersion: corev1alpha1.GroupVersion.String(), Kind: "ObjectDeployment", Name: "app", UID: "owner", Controller: ptr.To(true),
+		}})
+		if controller != "" {
+			u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "CronJob", Name: controller, UID: "other", Controller: ptr.To(true)}})
+		}
+		var all []any
+		for _, typ := range conditions {
+			all = append(all, map[string]any{"type": typ, "status": "True"})
+		}
+		u.Object["status"] = map[string]any{"conditions": all}
+		u.Object["spec"] = map[string]any{"parallelism": parallelism}
+		return u
+	}
+	tracker := New(apinames.Default)
+	tracker.Wake = func(objects.OwnerKey) {}
+	tracker.Own(objects.Owner{Names: apinames.Default, OwnerKey: owner}, "owner")
+	tracker.Track(owner, desired, metadata, objects.Digest{9})
+
+	tracker.Observe(key, job("", 1))
+	tracker.Observe(key, job("nightly", 1, "Complete"))
+	if got := endedOf(tracker, owner, key); got != nil {
+		t.Fatalf("a Job that runs, or is another owner's, has not ended: %+v", got)
+	}
+	tracker.Observe(key, job("", 2, "Complete"))
+	if got := endedOf(tracker, owner, key); got == nil || !got.Shows.IsZero() {
+		t.Errorf("what it ran with is not known by values that differ: %+v", got)
+	}
+	tracker.Observe(key, job("", 1, "Failed"))
+	tracker.Changed(key, nil) // it was deleted
+	want := &objects.Finished{UID: "job", Outcome: objects.Failed, Revision: 3, Shows: objects.Digest{7}}
+	require.Equal(t, want, endedOf(tracker, owner, key), "its recorded end")
+	newer := *want
+	newer.Outcome = objects.Succeeded
+	tracker.ForgetFinished(map[objects.Key]objects.Finished{key: newer})
+	if endedOf(tracker, owner, key) == nil {
+		t.Error("another end was recorded, and this one is forgotten")
+	}
+	tracker.ForgetFinished(map[objects.Key]objects.Finished{key: *want})
+	if got := endedOf(tracker, owner, key); got != nil {
+		t.Errorf("it is recorded, and remembered all the same: %+v", got)
+	}
+	tracker.Observe(key, job("", 1, "Complete"))
+	tracker.Untrack(owner, key)
+	if got := endedOf(tracker, owner, key); got != nil {
+		t.Errorf("no owner follows the Job, and its end is remembered: %+v", got)
 	}
 }

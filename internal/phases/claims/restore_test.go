@@ -11,6 +11,7 @@ import (
 
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/test/require"
 )
 
 // recorded is a record in a test: the owner, the age of its set and the names of its objects.
@@ -42,58 +43,39 @@ func TestRestore(t *testing.T) {
 		want         string            // the holders of a, b and c
 		held         []bool
 	}{
-		{
-			name: "age", reason: "the older set was claimed first",
-			records: []recorded{{owner: "two", age: 1, names: []string{"a", "b"}}, {owner: "one", age: 2, names: []string{"b", "c"}}},
-			want:    "- one one", held: []bool{false, true},
-		},
-		{
-			name: "same second", reason: "the UID decides", want: "one one -", held: []bool{false, true},
-			records: []recorded{{owner: "two", uid: "b", names: []string{"b"}}, {owner: "one", uid: "a", names: []string{"a", "b"}}},
-		},
-		{
-			name: "a lost claim", reason: "the cluster took an object over, and protects it by now",
-			records:  []recorded{{owner: "one", age: 9, names: []string{"a", "b", "c"}, lost: true}, {owner: "cluster", names: []string{"a"}}},
-			controls: map[string]string{"a": "cluster", "b": "one"}, want: "cluster one -", held: []bool{false, true},
-		},
-		{
-			name: "a loss that is not on record yet", reason: "the cluster precedes namespaces",
-			records:  []recorded{{owner: "one", age: 9, names: []string{"a", "b", "c"}}, {owner: "cluster", names: []string{"a"}}},
-			controls: map[string]string{"a": "one", "b": "one"}, want: "cluster one -", held: []bool{false, true},
-		},
-		{
-			name: "a lost claim of the cluster", reason: "a healthy holder keeps its objects",
-			records:  []recorded{{owner: "cluster", age: 9, names: []string{"a"}, lost: true}, {owner: "one", names: []string{"a"}}},
-			controls: map[string]string{"a": "one"}, want: "one - -", held: []bool{false, true},
-		},
-		{
-			name: "a forged claim", reason: "none of its phases has started", want: "one one -", held: []bool{false, true},
-			records: []recorded{{owner: "two", age: 9, uid: "a", names: []string{"a"}, unproven: true}, {owner: "one", uid: "b", names: []string{"a", "b"}}},
-		},
-		{
-			name: "a forged claim of the cluster", reason: "it is claimed again, in its own step", want: "one one -", held: []bool{false, true},
-			records: []recorded{{owner: "cluster", age: 9, names: []string{"a"}, unproven: true}, {owner: "one", names: []string{"a", "b"}}},
-		},
-		{
-			name: "a former claim", reason: "the other one controls the object", want: "one one -", held: []bool{false, true},
-			records:  []recorded{{owner: "two", age: 9, names: []string{"a", "c"}}, {owner: "one", names: []string{"a", "b"}}},
-			controls: map[string]string{"a": "one"},
-		},
-		{
-			name: "a former claim, and one that lost another object", reason: "it keeps the object that it controls", want: "one cluster -", held: []bool{false, false, true},
-			records:  []recorded{{owner: "two", age: 9, names: []string{"a", "c"}}, {owner: "one", names: []string{"a", "b"}, lost: true}, {owner: "cluster", names: []string{"b"}}},
-			controls: map[string]string{"a": "one", "b": "cluster"},
-		},
-		{
-			name: "each controls an object of the other", reason: "an earlier engine decided by object; the older one has all of them", want: "two two -", held: []bool{true, false},
-			records:  []recorded{{owner: "two", age: 9, names: []string{"a", "b"}}, {owner: "one", names: []string{"a", "b"}}},
-			controls: map[string]string{"a": "one", "b": "two"},
-		},
-		{
-			name: "handed over", reason: "the successor has not adopted the object yet", want: "two - -", held: []bool{true, true},
-			records:  []recorded{{owner: "one", age: 9, names: []string{"a"}}, {owner: "two", names: []string{"a"}, from: []types.UID{"uid-one"}}},
-			controls: map[string]string{"a": "one"},
-		},
+		{"age", "the older set was claimed first",
+			[]recorded{{owner: "two", age: 1, names: []string{"a", "b"}}, {owner: "one", age: 2, names: []string{"b", "c"}}},
+			nil, "- one one", []bool{false, true}},
+		{"same second", "the UID decides",
+			[]recorded{{owner: "two", uid: "b", names: []string{"b"}}, {owner: "one", uid: "a", names: []string{"a", "b"}}},
+			nil, "one one -", []bool{false, true}},
+		{"a lost claim", "the cluster took an object over, and protects it by now",
+			[]recorded{{owner: "one", age: 9, names: []string{"a", "b", "c"}, lost: true}, {owner: "cluster", names: []string{"a"}}},
+			map[string]string{"a": "cluster", "b": "one"}, "cluster one -", []bool{false, true}},
+		{"a loss that is not on record yet", "the cluster precedes namespaces",
+			[]recorded{{owner: "one", age: 9, names: []string{"a", "b", "c"}}, {owner: "cluster", names: []string{"a"}}},
+			map[string]string{"a": "one", "b": "one"}, "cluster one -", []bool{false, true}},
+		{"a lost claim of the cluster", "a healthy holder keeps its objects",
+			[]recorded{{owner: "cluster", age: 9, names: []string{"a"}, lost: true}, {owner: "one", names: []string{"a"}}},
+			map[string]string{"a": "one"}, "one - -", []bool{false, true}},
+		{"a forged claim", "none of its phases has started",
+			[]recorded{{owner: "two", age: 9, uid: "a", names: []string{"a"}, unproven: true}, {owner: "one", uid: "b", names: []string{"a", "b"}}},
+			nil, "one one -", []bool{false, true}},
+		{"a forged claim of the cluster", "it is claimed again, in its own step",
+			[]recorded{{owner: "cluster", age: 9, names: []string{"a"}, unproven: true}, {owner: "one", names: []string{"a", "b"}}},
+			nil, "one one -", []bool{false, true}},
+		{"a former claim", "the other one controls the object",
+			[]recorded{{owner: "two", age: 9, names: []string{"a", "c"}}, {owner: "one", names: []string{"a", "b"}}},
+			map[string]string{"a": "one"}, "one one -", []bool{false, true}},
+		{"a former claim, and one that lost another object", "it keeps the object that it controls",
+			[]recorded{{owner: "two", age: 9, names: []string{"a", "c"}}, {owner: "one", names: []string{"a", "b"}, lost: true}, {owner: "cluster", names: []string{"b"}}},
+			map[string]string{"a": "one", "b": "cluster"}, "one cluster -", []bool{false, false, true}},
+		{"each controls an object of the other", "an earlier engine decided by object; the older one has all of them",
+			[]recorded{{owner: "two", age: 9, names: []string{"a", "b"}}, {owner: "one", names: []string{"a", "b"}}},
+			map[string]string{"a": "one", "b": "two"}, "two two -", []bool{true, false}},
+		{"handed over", "the successor has not adopted the object yet",
+			[]recorded{{owner: "one", age: 9, names: []string{"a"}}, {owner: "two", names: []string{"a"}, from: []types.UID{"uid-one"}}},
+			map[string]string{"a": "one"}, "two - -", []bool{true, true}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -113,9 +95,7 @@ func TestRestore(t *testing.T) {
 			if !slices.Equal(held, tc.held) {
 				t.Errorf("%s: the claims hold: %v, want %v", tc.reason, held, tc.held)
 			}
-			if got := holdersOf(table, "a", "b", "c"); got != tc.want {
-				t.Errorf("%s: held by %s, want %s", tc.reason, got, tc.want)
-			}
+			require.Equal(t, tc.want, holdersOf(table, "a", "b", "c"), fmt.Sprintf("%s: held by", tc.reason))
 		})
 	}
 }

@@ -77,9 +77,7 @@ func TestClaimIsAllOrNothing(t *testing.T) {
 	}
 
 	for _, want := range []string{"Config n/b", "ObjectDeployment n/one", "1 more objects"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the message lacks %q: %v", want, err)
-		}
+		require.Contains(t, err.Error(), want)
 	}
 
 	for _, name := range []string{"a", "d"} {
@@ -142,44 +140,23 @@ func TestLosersAreWoken(t *testing.T) {
 		do           func(*claims.Table)
 		want         []string
 	}{
-		{
-			name: "release", reason: "the winner has left", want: []string{"three", "two"},
-			do: func(t *claims.Table) { t.Release(holder("one")) },
-		},
-		{
-			name: "retain less", reason: "the winner gave something up", want: []string{"three", "two"},
-			do: func(t *claims.Table) { t.Retain(holder("one"), set("a")) },
-		},
-		{
-			name: "retain an object that one waits for", reason: "two does not want the free one", want: []string{"three"},
-			do: func(t *claims.Table) { t.Retain(holder("one"), set("a", "c")) },
-		},
-		{
-			name: "release of an unwanted object", reason: "no loser wants it",
-			do: func(t *claims.Table) { t.Retain(holder("one"), set("b", "c")) },
-		},
-		{
-			name: "release by another", reason: "none of the losers' objects is free",
-			do: func(t *claims.Table) { claimed(t, holder("four"), "y"); t.Release(holder("four")) },
-		},
-		{
-			name: "another wish", reason: "two claim other objects meanwhile", want: []string{"three"},
-			do: func(t *claims.Table) { claimed(t, holder("two"), "a", "d"); t.Retain(holder("one"), set("a")) },
-		},
-		{name: "retain all", reason: "no object is free", do: func(t *claims.Table) { t.Retain(holder("one"), set("a", "b", "c")) }},
-		{name: "unknown owner", reason: "it held no object", do: func(t *claims.Table) { t.Release(holder("unknown")) }},
-		{
-			name: "loser released", reason: "it does not want anything any more", want: []string{"two"},
-			do: func(t *claims.Table) { t.Release(holder("three")); t.Release(holder("one")) },
-		},
-		{
-			name: "loser content with less", reason: "it has all that it wants by now", want: []string{"three"},
-			do: func(t *claims.Table) { claimed(t, holder("two"), "z"); t.Release(holder("one")) },
-		},
-		{
-			name: "twice", reason: "a loser that did not ask again still waits", want: []string{"three", "three", "two"},
-			do: func(t *claims.Table) { t.Retain(holder("one"), set("a", "b")); t.Retain(holder("one"), set("a")) },
-		},
+		{"release", "the winner has left", func(t *claims.Table) { t.Release(holder("one")) }, []string{"three", "two"}},
+		{"retain less", "the winner gave something up", func(t *claims.Table) { t.Retain(holder("one"), set("a")) }, []string{"three", "two"}},
+		{"retain an object that one waits for", "two does not want the free one",
+			func(t *claims.Table) { t.Retain(holder("one"), set("a", "c")) }, []string{"three"}},
+		{"release of an unwanted object", "no loser wants it", func(t *claims.Table) { t.Retain(holder("one"), set("b", "c")) }, nil},
+		{"release by another", "none of the losers' objects is free",
+			func(t *claims.Table) { claimed(t, holder("four"), "y"); t.Release(holder("four")) }, nil},
+		{"another wish", "two claim other objects meanwhile",
+			func(t *claims.Table) { claimed(t, holder("two"), "a", "d"); t.Retain(holder("one"), set("a")) }, []string{"three"}},
+		{"retain all", "no object is free", func(t *claims.Table) { t.Retain(holder("one"), set("a", "b", "c")) }, nil},
+		{"unknown owner", "it held no object", func(t *claims.Table) { t.Release(holder("unknown")) }, nil},
+		{"loser released", "it does not want anything any more",
+			func(t *claims.Table) { t.Release(holder("three")); t.Release(holder("one")) }, []string{"two"}},
+		{"loser content with less", "it has all that it wants by now",
+			func(t *claims.Table) { claimed(t, holder("two"), "z"); t.Release(holder("one")) }, []string{"three"}},
+		{"twice", "a loser that did not ask again still waits",
+			func(t *claims.Table) { t.Retain(holder("one"), set("a", "b")); t.Retain(holder("one"), set("a")) }, []string{"three", "three", "two"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

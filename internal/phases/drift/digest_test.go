@@ -2,11 +2,16 @@ package drift
 
 import (
 	"encoding/hex"
+	"fmt"
 	"math"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -23,12 +28,8 @@ func TestDigestIsStable(t *testing.T) {
 		{map[string]any{"b": []any{int64(1), 1.5, "x\"\n"}, "a": true}, "5723e25c5cb8ae9c0f9bec71ca5ddb53", "2rd8twrxqj"},
 	} {
 		digest := Digest(test.value)
-		if got := hex.EncodeToString(digest[:]); got != test.digest {
-			t.Errorf("Digest(%v) = %s, want %s", test.value, got, test.digest)
-		}
-		if got := Hash(test.value); got != test.hash {
-			t.Errorf("Hash(%v) = %s, want %s", test.value, got, test.hash)
-		}
+		require.Equal(t, test.digest, hex.EncodeToString(digest[:]), fmt.Sprintf("Digest(%v)", test.value))
+		require.Equal(t, test.hash, Hash(test.value), fmt.Sprintf("Hash(%v)", test.value))
 	}
 }
 
@@ -43,9 +44,7 @@ func TestDigestTypes(t *testing.T) {
 
 	number := int32(3)
 	want := Digest(map[string]any{"a": "x", "m": map[string]any{"k": "v"}, "n": int64(3), "f": int64(2)})
-	if got := Digest(named{A: "x", M: map[string]string{"k": "v"}, N: &number, F: 2}); got != want {
-		t.Error("a struct and the map of the same JSON have different digests")
-	}
+	require.Equal(t, want, Digest(named{A: "x", M: map[string]string{"k": "v"}, N: &number, F: 2}), "a struct and the map of the same JSON have different digests")
 
 	same := []any{int64(1), 1, int32(1), 1.0, uint8(1)}
 	for _, value := range same {
@@ -80,9 +79,7 @@ func TestContentDigest(t *testing.T) {
 	metadata["annotations"] = map[string]any{corev1alpha1.RevisionAnnotation: "7"}
 	metadata["ownerReferences"] = []any{map[string]any{"uid": "u"}}
 	before := copyOf(stamped)
-	if ContentDigest(apinames.Default, stamped) != want {
-		t.Error("what the engine puts on changes the content")
-	}
+	require.Equal(t, want, ContentDigest(apinames.Default, stamped), "what the engine puts on changes the content")
 	if !same(before, stamped) {
 		t.Errorf("ContentDigest changed the object: %v", stamped)
 	}
@@ -102,5 +99,88 @@ func TestContentDigest(t *testing.T) {
 	only := yamltest.Decode(t, `{metadata: {labels: {package-operator.run/version: "1"}}}`)
 	if ContentDigest(apinames.Default, only) != ContentDigest(apinames.Default, yamltest.Decode(t, `{metadata: {}}`)) {
 		t.Error("labels of ours alone are content")
+	}
+}
+
+// TestExceeds distinguishes a former content on an object from fields that others and the API
+// server added, using the API server's own managedFields.
+func TestExceeds(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "apis__apps__v1.json", deploymentKind)
+	c.apply("package-operator", deployment)
+	template := c.object(deployment).Object
+	c.update("kubelet", func(obj map[string]any) {
+		defaulted(obj)
+		fieldsAt(t, obj, "metadata", "labels")["theirs"] = "1"
+		fieldsAt(t, obj, "spec")["paused"] = true
+	})
+	if Exceeds(apinames.Default, template, c.live().GetManagedFields()) {
+		t.Error("the applied content is the template")
+	}
+
+	for reason, remove := range map[string]func(obj map[string]any){
+		"a label":         func(obj map[string]any) { delete(fieldsAt(t, obj, "metadata", "labels"), "app") },
+		"a field":         func(obj map[string]any) { delete(fieldsAt(t, obj, "spec"), "replicas") },
+		"a part of a map": func(obj map[string]any) { delete(fieldsAt(t, obj, "spec", "template", "spec"), "nodeSelector") },
+		"a field in a list": func(obj map[string]any) {
+			delete(fieldsAt(t, obj, "spec", "template", "spec", "containers", 0), "args")
+		},
+		"an element of a list": func(obj map[string]any) {
+			containers := fieldsAt(t, obj, "spec", "template", "spec", "containers", 0)
+			containers["env"] = at(t, containers, "env").([]any)[:1]
+		},
+	} {
+		former := copyOf(template)
+		remove(former)
+		if !Exceeds(apinames.Default, former, c.live().GetManagedFields()) {
+			t.Errorf("%s left the template", reason)
+		}
+	}
+
+	null := copyOf(template)
+	fieldsAt(t, null, "spec")["replicas"] = nil
+	delete(fieldsAt(t, null, "metadata"), "ownerReferences")
+	if Exceeds(apinames.Default, null, c.live().GetManagedFields()) {
+		t.Error("a null is not a removed field, and owner references are ignored")
+	}
+
+	null["apiVersion"] = "apps/v2"
+	delete(null, "spec")
+	if Exceeds(apinames.Default, null, c.live().GetManagedFields()) {
+		t.Error("an entry in another version is ignored")
+	}
+}
+
+// The entries are those that the API machinery reads.
+func TestManagedFields(t *testing.T) {
+	t.Parallel()
+	live := &unstructured.Unstructured{}
+	require.NoError(t, unmarshal([]byte(`{"metadata":{"managedFields":[
+		{"manager":"kubectl","operation":"Update","apiVersion":"v1","time":"2026-01-02T03:04:05Z","fieldsType":"FieldsV1","fieldsV1":{"f:data":{".":{},"f:b":{},"f:a":{"k:{\"port\":80}":{}}}}},
+		{"manager":"kubelet","operation":"Update","apiVersion":"v1","subresource":"status","fieldsType":"FieldsV1","fieldsV1":{"f:status":{"v:\"a\\\"b\"":{}}}},
+		{"manager":"none","operation":"Apply","apiVersion":"v2"}]}}`), &live.Object))
+	require.Equal(t, live.GetManagedFields(), ManagedFields(live), "the entries")
+	require.Equal(t, 0, len(ManagedFields(&unstructured.Unstructured{})), "the entries of an object without any")
+}
+
+func TestOwnedByOthers(t *testing.T) {
+	t.Parallel()
+	template := yamltest.Decode(t, "{hooks: [{name: x, policy: Ignore}], spec: {a: 1}}")
+	live := &unstructured.Unstructured{Object: yamltest.Decode(t, "{hooks: [{name: other}, {name: x, policy: Fail, client: {ca: b}}], spec: {a: 2, list: [{c: d}]}}")}
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{
+		{Manager: corev1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:a":{}}}`)},
+		{Manager: "theirs", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(
+			`{"f:hooks":{"k:{\"name\":\"x\"}":{"f:policy":{},"f:client":{"f:ca":{}}}},"f:spec":{"f:list":{}}}`)},
+		{Manager: "unreadable", FieldsV1: metav1.NewFieldsV1(`{"x:y":{}}`)},
+	})
+
+	owned := OwnedByOthers(apinames.Default, template, live, false)
+	for pointer, want := range map[string]bool{
+		"/hooks/0/policy": true, "/hooks/0/client": true, "/hooks/0/client/ca": true, "/hooks/0/client/other": false, "/hooks/2/policy": false,
+		"/spec/a": false, "/spec/list": true, "/spec/list/0/c": false, "/none/a": false, "/spec/a/b": false,
+	} {
+		path, err := apinames.Default.ParseFieldPointer(pointer)
+		require.NoError(t, err)
+		require.Equal(t, want, owned(path), pointer)
 	}
 }

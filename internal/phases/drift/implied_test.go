@@ -2,6 +2,7 @@ package drift
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -255,9 +256,7 @@ func TestYieldInVain(t *testing.T) {
 				got := withoutFields(m.Object())
 				delete(got, "metadata")
 				delete(got, "kind")
-				if diff := cmp.Diff(yamltest.Decode(t, want), got); diff != "" {
-					t.Errorf("%s: try %d (-want +got):\n%s", tc.reason, i, diff)
-				}
+				require.Equal(t, yamltest.Decode(t, want), got, fmt.Sprintf("%s: try %d", tc.reason, i))
 			}
 			if diff := cmp.Diff(tc.managers, m.Yielded(), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("managers (-want +got):\n%s", diff)
@@ -329,9 +328,7 @@ func TestShort(t *testing.T) {
 		`{}`: true,
 		`{metadata: {}, spec: {map: {}, list: [], deep: [{a: {}}], text: "1"}}`: false,
 	} {
-		if got := Short(template, yamltest.Decode(t, answer), nil); got != want {
-			t.Errorf("Short(%s) = %t, want %t", answer, got, want)
-		}
+		require.Equal(t, want, Short(template, yamltest.Decode(t, answer), nil), fmt.Sprintf("Short(%s)", answer))
 	}
 
 	if Short(yamltest.Decode(t, `{spec: {}}`), yamltest.Decode(t, `{spec: {a: 1}}`), nil) {
@@ -351,9 +348,7 @@ func TestReshaped(t *testing.T) {
 		{`{a: [1, 2]}`, `{a: [1]}`, true},
 		{`{a: {b: null}}`, `{a: {}}`, false},
 	} {
-		if got := Reshaped(yamltest.Decode(t, tc.former), yamltest.Decode(t, tc.next)); got != tc.want {
-			t.Errorf("Reshaped(%s, %s) = %t", tc.former, tc.next, got)
-		}
+		require.Equal(t, tc.want, Reshaped(yamltest.Decode(t, tc.former), yamltest.Decode(t, tc.next)), fmt.Sprintf("Reshaped(%s, %s)", tc.former, tc.next))
 	}
 }
 
@@ -422,7 +417,5 @@ func TestMigrationOfStringData(t *testing.T) {
 	}}
 	migrated, err := migrate(apinames.Default, entries, "v1", Origin{Next: map[string]any{}, Adopting: true})
 	require.NoError(t, err)
-	if got := migrated[0].FieldsV1.GetRawString(); got != `{"f:data":{"f:j":{}}}` {
-		t.Errorf("the engine owns %s", got)
-	}
+	require.Equal(t, `{"f:data":{"f:j":{}}}`, migrated[0].FieldsV1.GetRawString(), "the engine owns")
 }

@@ -71,9 +71,7 @@ spec:
 			if spec["replicas"] != int64(2) {
 				t.Errorf("%v replicas are left of 2, which no template states", spec["replicas"])
 			}
-			if fieldsAt(t, after, "metadata", "labels")["injected"] != "yes" {
-				t.Error("a label of another manager was removed")
-			}
+			require.Equal(t, "yes", fieldsAt(t, after, "metadata", "labels")["injected"], "a label of another manager was removed")
 			require.Equal(t, []any{"example.com/theirs"}, metadata["finalizers"], "finalizers")
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -55,9 +56,7 @@ func TestLearn(t *testing.T) {
 	}
 
 	for name, want := range map[string]bool{"whole": true, "parts": false, "both": false, "none": false} {
-		if got := kind.whole(pathTo("spec", name)); got != want {
-			t.Errorf("whole(%s) = %t", name, got)
-		}
+		require.Equal(t, want, kind.whole(pathTo("spec", name)), fmt.Sprintf("whole(%s)", name))
 	}
 
 	if _, known := kind.list(pathTo("spec", "whole")); known {
@@ -128,9 +127,7 @@ func TestLearnConcurrently(t *testing.T) {
 				text := fmt.Sprintf(`{"f:spec":{"f:l%d":{"v:1":{}}}}`, (i+worker)%50)
 				types := cache.Learn(schema.GroupKind{Kind: "A"}, []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(text)}})
 				Project(apinames.Default, template, live, types)
-				if matches := Matches(apinames.Default, template, live, types); matches != ((i+worker)%50 == 1) {
-					t.Errorf("%s: matches %t", text, matches)
-				}
+				require.Equal(t, ((i+worker)%50 == 1), Matches(apinames.Default, template, live, types), fmt.Sprintf("%s: matches", text))
 			}
 		})
 	}

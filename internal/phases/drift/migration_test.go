@@ -98,12 +98,8 @@ func TestMigrationRemovesFields(t *testing.T) {
 			if got := at(t, after, "metadata", "ownerReferences").([]any); len(got) != 1 {
 				t.Errorf("the reference to an earlier owner stays: %v", got)
 			}
-			if podSpec(t, after)["restartPolicy"] != "Always" {
-				t.Error("a default was removed")
-			}
-			if fieldsAt(t, after, "metadata", "labels")["other"] != "x" {
-				t.Error("a label of others was removed")
-			}
+			require.Equal(t, "Always", podSpec(t, after)["restartPolicy"], "a default was removed")
+			require.Equal(t, "x", fieldsAt(t, after, "metadata", "labels")["other"], "a label of others was removed")
 		})
 	}
 }

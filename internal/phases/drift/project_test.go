@@ -1,15 +1,20 @@
 package drift
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -72,91 +77,43 @@ func podSpec(t testing.TB, obj map[string]any) map[string]any {
 // verdict.
 func TestProjectDeployment(t *testing.T) {
 	t.Parallel()
-	type change struct {
-		reason string
-		by     func(t *testing.T, obj map[string]any)
-		drift  bool
-	}
-	container := func(t *testing.T, obj map[string]any) map[string]any {
-		return fieldsAt(t, podSpec(t, obj), "containers", 0)
-	}
-	insert := func(fields map[string]any, name string, place int, element any) {
-		list, _ := fields[name].([]any)
-		fields[name] = slices.Insert(slices.Clone(list), place, element)
-	}
-	named := func(name string) map[string]any { return map[string]any{"name": name, "image": "x"} }
-	tests := []change{
-		{"nothing", func(*testing.T, map[string]any) {}, false},
-		{"status", func(_ *testing.T, obj map[string]any) { obj["status"] = map[string]any{"replicas": int64(2)} }, false},
-		{"labels and annotations of others", func(t *testing.T, obj map[string]any) {
-			fieldsAt(t, obj, "metadata", "labels")["other"] = "x"
-			fieldsAt(t, obj, "metadata", "annotations")["deployment.kubernetes.io/revision"] = "3"
-		}, false},
-		{"what the API server sets in metadata", func(t *testing.T, obj map[string]any) {
-			metadata := fieldsAt(t, obj, "metadata")
-			metadata["creationTimestamp"], metadata["generation"] = "2026-01-01T00:00:00Z", int64(7)
-			metadata["resourceVersion"], metadata["uid"] = "77", "u"
-			metadata["finalizers"] = []any{"other/finalizer"}
-		}, false},
-		{"the revision annotation", func(t *testing.T, obj map[string]any) {
-			fieldsAt(t, obj, "metadata", "annotations")[corev1alpha1.RevisionAnnotation] = "9"
-		}, false},
-		{"an owner reference of others", func(t *testing.T, obj map[string]any) {
-			insert(fieldsAt(t, obj, "metadata"), "ownerReferences", 0,
-				map[string]any{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "u2"})
-		}, false},
-		{"version and blockOwnerDeletion of the controller reference", func(t *testing.T, obj map[string]any) {
-			reference := fieldsAt(t, obj, "metadata", "ownerReferences", 0)
-			reference["apiVersion"], reference["blockOwnerDeletion"] = "package-operator.run/v1beta1", true
-		}, false},
-		{"a field that the template omits", func(t *testing.T, obj map[string]any) { fieldsAt(t, obj, "spec")["minReadySeconds"] = int64(3) }, false},
-		{"containers of others, around ours", func(t *testing.T, obj map[string]any) {
-			insert(podSpec(t, obj), "containers", 0, named("sidecar"))
-			insert(podSpec(t, obj), "containers", 2, named("agent"))
-		}, false},
-		{"init containers of others, between ours", func(t *testing.T, obj map[string]any) {
-			insert(podSpec(t, obj), "initContainers", 1, named("inject"))
-		}, false},
-		{"variables, mounts and volumes of others", func(t *testing.T, obj map[string]any) {
-			insert(container(t, obj), "env", 0, map[string]any{"name": "C", "value": "x"})
-			insert(container(t, obj), "volumeMounts", 0, map[string]any{"name": "token", "mountPath": "/token"})
-			insert(podSpec(t, obj), "volumes", 1, map[string]any{"name": "token", "emptyDir": map[string]any{}})
-		}, false},
-		{"the same port with another protocol", func(t *testing.T, obj map[string]any) {
-			insert(container(t, obj), "ports", 0, map[string]any{"containerPort": int64(80), "protocol": "UDP", "name": "quic"})
-		}, false},
-		{"whole numbers as floats", func(t *testing.T, obj map[string]any) { fieldsAt(t, obj, "spec")["replicas"] = 2.0 }, false},
+	const pod = "/spec/template/spec"
+	for _, test := range []struct {
+		reason, patch string // a JSON patch
+		drift         bool
+	}{
+		{"nothing", `[]`, false},
+		{"status", `[{op: add, path: /status, value: {replicas: 2}}]`, false},
+		{"labels and annotations of others", `[{op: add, path: /metadata/labels/other, value: x}, {op: add, path: /metadata/annotations/example.com~1revision, value: "3"}]`, false},
+		{"what the API server sets in metadata",
+			`[{op: add, path: /metadata/generation, value: 7}, {op: add, path: /metadata/resourceVersion, value: "77"}, {op: add, path: /metadata/finalizers, value: [other/finalizer]}]`, false},
+		{"the revision annotation", `[{op: replace, path: /metadata/annotations/package-operator.run~1revision, value: "9"}]`, false},
+		{"an owner reference of others", `[{op: add, path: /metadata/ownerReferences/0, value: {apiVersion: v1, kind: A, name: a, uid: u2}}]`, false},
+		{"version and blockOwnerDeletion of the controller reference",
+			`[{op: replace, path: /metadata/ownerReferences/0/apiVersion, value: package-operator.run/v1beta1}, {op: add, path: /metadata/ownerReferences/0/blockOwnerDeletion, value: true}]`, false},
+		{"a field that the template omits", `[{op: add, path: /spec/minReadySeconds, value: 3}]`, false},
+		{"containers of others, around ours", `[{op: add, path: POD/containers/0, value: {name: sidecar, image: x}}, {op: add, path: POD/containers/-, value: {name: agent, image: x}}]`, false},
+		{"init containers of others, between ours", `[{op: add, path: POD/initContainers/1, value: {name: inject, image: x}}]`, false},
+		{"variables, mounts and volumes of others",
+			`[{op: add, path: POD/containers/0/env/0, value: {name: C, value: x}}, {op: add, path: POD/containers/0/volumeMounts/0, value: {name: token, mountPath: /token}},
+			{op: add, path: POD/volumes/1, value: {name: token, emptyDir: {}}}]`, false},
+		{"the same port with another protocol", `[{op: add, path: POD/containers/0/ports/0, value: {containerPort: 80, protocol: UDP, name: quic}}]`, false},
 
-		{"a number", func(t *testing.T, obj map[string]any) { fieldsAt(t, obj, "spec")["replicas"] = int64(3) }, true},
-		{"a field taken off", func(t *testing.T, obj map[string]any) { delete(fieldsAt(t, obj, "spec"), "replicas") }, true},
-		{"a label of ours", func(t *testing.T, obj map[string]any) { fieldsAt(t, obj, "metadata", "labels")["app"] = "x" }, true},
-		{"our cache label taken off", func(t *testing.T, obj map[string]any) {
-			delete(fieldsAt(t, obj, "metadata", "labels"), corev1alpha1.CacheLabel)
-		}, true},
-		{"an annotation of ours", func(t *testing.T, obj map[string]any) { delete(fieldsAt(t, obj, "metadata", "annotations"), "note") }, true},
-		{"our controller reference taken off", func(t *testing.T, obj map[string]any) { delete(fieldsAt(t, obj, "metadata"), "ownerReferences") }, true},
-		{"our reference not the controller any more", func(t *testing.T, obj map[string]any) {
-			fieldsAt(t, obj, "metadata", "ownerReferences", 0)["controller"] = false
-		}, true},
-		{"an image", func(t *testing.T, obj map[string]any) { container(t, obj)["image"] = "web:2" }, true},
-		{"an argument", func(t *testing.T, obj map[string]any) { insert(container(t, obj), "args", 2, "c") }, true},
-		{"arguments in another order", func(t *testing.T, obj map[string]any) { container(t, obj)["args"] = []any{"b", "a"} }, true},
-		{"a container taken off", func(t *testing.T, obj map[string]any) {
-			podSpec(t, obj)["initContainers"] = at(t, podSpec(t, obj), "initContainers").([]any)[1:]
-		}, true},
-		{"init containers in another order", func(t *testing.T, obj map[string]any) {
-			slices.Reverse(at(t, podSpec(t, obj), "initContainers").([]any))
-		}, true},
-		{"a variable's value", func(t *testing.T, obj map[string]any) { fieldsAt(t, container(t, obj), "env", 0)["value"] = "2" }, true},
-		{"a key added to a selector, which is owned as a whole", func(t *testing.T, obj map[string]any) {
-			fieldsAt(t, obj, "spec", "selector", "matchLabels")["track"] = "x"
-		}, true},
-		{"a key added to a node selector", func(t *testing.T, obj map[string]any) {
-			fieldsAt(t, podSpec(t, obj), "nodeSelector")["zone"] = "x"
-		}, true},
-		{"another type", func(t *testing.T, obj map[string]any) { fieldsAt(t, obj, "spec")["replicas"] = "2" }, true},
-	}
-	for _, test := range tests {
+		{"a number", `[{op: replace, path: /spec/replicas, value: 3}]`, true},
+		{"a field taken off", `[{op: remove, path: /spec/replicas}]`, true},
+		{"another type", `[{op: replace, path: /spec/replicas, value: "2"}]`, true},
+		{"our cache label taken off", `[{op: remove, path: /metadata/labels/package-operator.run~1cache}]`, true},
+		{"an annotation of ours", `[{op: remove, path: /metadata/annotations/note}]`, true},
+		{"our controller reference taken off", `[{op: remove, path: /metadata/ownerReferences}]`, true},
+		{"our reference not the controller any more", `[{op: replace, path: /metadata/ownerReferences/0/controller, value: false}]`, true},
+		{"an image", `[{op: replace, path: POD/containers/0/image, value: "web:2"}]`, true},
+		{"arguments in another order", `[{op: replace, path: POD/containers/0/args, value: [b, a]}]`, true},
+		{"a container taken off", `[{op: remove, path: POD/initContainers/0}]`, true},
+		{"init containers in another order", `[{op: move, from: POD/initContainers/0, path: POD/initContainers/1}]`, true},
+		{"a variable's value", `[{op: replace, path: POD/containers/0/env/0/value, value: "2"}]`, true},
+		{"a key added to a selector, which is owned as a whole", `[{op: add, path: /spec/selector/matchLabels/track, value: x}]`, true},
+		{"a key added to a node selector", `[{op: add, path: POD/nodeSelector/zone, value: x}]`, true},
+	} {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, "apis__apps__v1.json", deploymentKind)
@@ -169,23 +126,21 @@ func TestProjectDeployment(t *testing.T) {
 			}
 			before := Project(apinames.Default, template, baseline, c.known())
 
-			changed := copyOf(baseline)
-			test.by(t, changed)
+			changed := patchedBy(t, baseline, strings.ReplaceAll(test.patch, "POD", pod))
 			// The API server cannot return types that its schema refuses.
 			if test.reason != "another type" {
-				c.update("other", func(obj map[string]any) { test.by(t, obj) })
+				c.update("other", func(obj map[string]any) {
+					clear(obj)
+					maps.Copy(obj, changed)
+				})
 				changed = c.live().Object
 			}
 			after := Project(apinames.Default, template, changed, c.known())
-			if drifted := before != after; drifted != test.drift {
-				t.Errorf("drift = %t, want %t", drifted, test.drift)
-			}
+			require.Equal(t, test.drift, before != after, "drift")
 			if matches := Matches(apinames.Default, template, changed, c.known()); matches == test.drift {
 				t.Errorf("Matches = %t, want %t", matches, !test.drift)
 			}
-			if again := Project(apinames.Default, template, baseline, c.known()); again != before {
-				t.Error("learning from the change alters the projection of the baseline")
-			}
+			require.Equal(t, before, Project(apinames.Default, template, baseline, c.known()), "learning from the change alters the projection of the baseline")
 			if test.drift && test.reason != "another type" {
 				c.apply("package-operator", deployment)
 				c.update("apiserver", defaulted)
@@ -197,7 +152,20 @@ func TestProjectDeployment(t *testing.T) {
 	}
 }
 
-// TestProjectWithoutListTypes covers objects whose managedFields were removed.
+// patchedBy returns a changed copy of an object.
+func patchedBy(t *testing.T, obj map[string]any, text string) map[string]any {
+	t.Helper()
+	before, err := json.Marshal(obj)
+	require.NoError(t, err)
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	require.NoError(t, err)
+	patch, err := jsonpatch.DecodePatch(raw)
+	require.NoError(t, err)
+	after, err := patch.Apply(before)
+	require.NoError(t, err)
+	return yamltest.Decode(t, string(after))
+}
+
 func TestProjectWithoutListTypes(t *testing.T) {
 	t.Parallel()
 	template := yamltest.Decode(t, `{spec: {list: [{name: a}], map: {x: 1}}}`)
@@ -232,12 +200,8 @@ func TestProjectEmptyMaps(t *testing.T) {
 	kept := Project(apinames.Default, template, yamltest.Decode(t, states[0]), nil)
 	for i, state := range states {
 		live := yamltest.Decode(t, state)
-		if drifted := Project(apinames.Default, template, live, nil) != kept; drifted != (i > 0) {
-			t.Errorf("%s: drift = %t", state, drifted)
-		}
-		if matches := Matches(apinames.Default, template, live, nil); matches != (i == 0) {
-			t.Errorf("%s: Matches = %t", state, matches)
-		}
+		require.Equal(t, (i > 0), Project(apinames.Default, template, live, nil) != kept, fmt.Sprintf("%s: drift", state))
+		require.Equal(t, (i == 0), Matches(apinames.Default, template, live, nil), fmt.Sprintf("%s: Matches", state))
 	}
 }
 
@@ -276,9 +240,7 @@ func TestProjectEmptyAndNull(t *testing.T) {
 	}
 	want := Project(apinames.Default, template, yamltest.Decode(t, lives[0]), nil)
 	for _, live := range lives {
-		if got := Project(apinames.Default, template, yamltest.Decode(t, live), nil); got != want {
-			t.Errorf("Project(apinames.Default, %s) differs from the others", live)
-		}
+		require.Equal(t, want, Project(apinames.Default, template, yamltest.Decode(t, live), nil), fmt.Sprintf("Project(apinames.Default, %s) differs from the others", live))
 		if !Matches(apinames.Default, template, yamltest.Decode(t, live), nil) {
 			t.Errorf("Matches(apinames.Default, %s) = false", live)
 		}
