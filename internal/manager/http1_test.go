@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -65,9 +66,7 @@ func TestHTTP1Config(t *testing.T) {
 				answers.Wait()
 			}
 			require.Equal(t, map[string]bool{tc.protocol: true}, protocols, "protocols")
-			if len(connections) != tc.connections {
-				t.Errorf("%d connections, want %d", len(connections), tc.connections)
-			}
+			require.Equal(t, tc.connections, len(connections), "connections")
 		})
 	}
 }
@@ -86,9 +85,7 @@ func TestCloseIdle(t *testing.T) {
 		return len(open)
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Proto != "HTTP/1.1" {
-			t.Errorf("%s %s came over %s", r.Method, r.URL, r.Proto)
-		}
+		require.Equal(t, "HTTP/1.1", r.Proto, fmt.Sprintf("%s %s came over", r.Method, r.URL))
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"a","uid":"b"}}`))
 	}))

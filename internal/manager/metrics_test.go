@@ -2,15 +2,19 @@ package manager
 
 import (
 	"errors"
+	"maps"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
 
 	"lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/test/metricstest"
@@ -52,9 +56,7 @@ func TestWatchedKindsWithLongNames(t *testing.T) {
 		{Group: group, Version: "v1", Kind: "A"}: 1, {Group: group, Version: "v1", Kind: "B"}: 2, {Version: "v1", Kind: "ConfigMap"}: 3,
 	}
 	got := metricstest.Values(t, watched{kinds: func() map[schema.GroupVersionKind]int { return kinds }})
-	if len(got) != 3 {
-		t.Errorf("%d series, want the number of kinds, one of both long names, and ConfigMap: %v", len(got), got)
-	}
+	require.Equal(t, 3, len(got), "series")
 }
 
 // slow is a client that does not read.
@@ -93,4 +95,42 @@ func TestScrapesAreBounded(t *testing.T) {
 	}
 	close(leave)
 	scrapes.Wait()
+}
+
+func TestLimitFor(t *testing.T) {
+	t.Parallel()
+	const mebibyte = 1 << 20
+	for name, tc := range map[string]struct {
+		reason           string
+		live, most, want int64
+	}{
+		"nothing known":          {"before the first collection", 0, math.MaxInt64, 40 * mebibyte},
+		"small":                  {"a heap that was large in between stays so", 15*mebibyte + 5, math.MaxInt64, 45 * mebibyte},
+		"some thousand objects":  {"collecting takes little of the time", 27 * mebibyte, math.MaxInt64, 80 * mebibyte},
+		"ten thousand objects":   {"collecting has to leave time for work", 50 * mebibyte, math.MaxInt64, 91 * mebibyte},
+		"huge":                   {"collecting has to leave time for work", 200 * mebibyte, math.MaxInt64, 316 * mebibyte},
+		"huge in a small memory": {"GOMEMLIMIT is not exceeded", 200 * mebibyte, 250 * mebibyte, 250 * mebibyte},
+		"a small memory":         {"GOMEMLIMIT is not exceeded", 0, 20 * mebibyte, 20 * mebibyte},
+	} {
+		if got := limitFor(tc.live, tc.most); got != tc.want {
+			t.Errorf("%s (%s): got %d MiB, want %d", name, tc.reason, got/mebibyte, tc.want/mebibyte)
+		}
+	}
+}
+
+// TestBodiesOfRequestsAreNeverLogged: client-go logs them from level 8 on, and they can be Secrets
+// (invariant 8). The most verbose level is 1.
+func TestBodiesOfRequestsAreNeverLogged(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(levels)) {
+		logger, err := newLogger(name)
+		require.NoError(t, err)
+		for verbosity := 2; verbosity <= 10; verbosity++ {
+			if logger.V(verbosity).Enabled() || klog.Background().V(verbosity).Enabled() || klog.V(klog.Level(verbosity)).Enabled() {
+				t.Errorf("at the level %s verbosity %d is logged", name, verbosity)
+			}
+		}
+	}
+	if _, err := newLogger("8"); err == nil {
+		t.Error("the level 8 can be set")
+	}
 }

@@ -72,9 +72,7 @@ func TestAddressIsPrinted(t *testing.T) {
 		if _, err := c.announce(ctx, "127.0.0.1:1", "http://127.0.0.1:1/#code"); err != nil {
 			t.Fatal(err)
 		}
-		if out.String() != "http://127.0.0.1:1/#code\n" {
-			t.Errorf("%s: %q", name, out.String())
-		}
+		require.Equal(t, "http://127.0.0.1:1/#code\n", out.String(), name)
 		if strings.Contains(errOut.String(), "not installed") == noBrowser {
 			t.Errorf("%s: %q", name, errOut.String())
 		}

@@ -190,16 +190,12 @@ func TestDiscoveryIsReadAgain(t *testing.T) {
 		}
 		asked := s.asked.Load()
 		time.Sleep(time.Hour)
-		if again := s.asked.Load() - asked; again != 0 {
-			t.Errorf("discovery is read %d times more than requested", again)
-		}
+		require.Equal(t, int64(0), s.asked.Load()-asked, "discovery is read")
 
 		apiServices{f}.Changed(newAPIService())
 		time.Sleep(time.Hour)
 		asked = s.asked.Load() - asked
-		if most := int64(discoveryAttempts); asked != most {
-			t.Errorf("what discovery does not list is looked for in %d requests, want %d", asked, most)
-		}
+		require.Equal(t, asked, int64(discoveryAttempts), "what discovery does not list is looked for in")
 		stop()
 		<-ended
 	})
@@ -244,9 +240,7 @@ func TestRestored(t *testing.T) {
 					connect()
 					time.Sleep(asked)
 				}
-				if restored != tc.want {
-					t.Errorf("restored %d times, want %d: %s", restored, tc.want, tc.reason)
-				}
+				require.Equal(t, tc.want, restored, "restored")
 			})
 		})
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -233,16 +232,12 @@ func TestServedByCRD(t *testing.T) {
 			s.discover(discovered(), nil, nil)
 			for i, step := range tc {
 				changed := step.do(s)
-				if diff := cmp.Diff(step.want, show(s, thingKind)); diff != "" {
-					t.Errorf("step %d:\n%s", i, diff)
-				}
+				require.Equal(t, step.want, show(s, thingKind), fmt.Sprintf("step %d", i))
 				want := "[]"
 				if step.changed {
 					want = "[Thing.example.com]"
 				}
-				if got := fmt.Sprint(changed); got != want {
-					t.Errorf("step %d: changed %s, want %s", i, got, want)
-				}
+				require.Equal(t, want, fmt.Sprint(changed), fmt.Sprintf("step %d: changed", i))
 			}
 		})
 	}

@@ -202,15 +202,11 @@ func TestOldLists(t *testing.T) {
 					tc, next := tc, ""
 					lw := &cache.ListWatch{
 						ListWithContextFunc: func(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
-							if o.ResourceVersion != tc.asked {
-								t.Errorf("requested with %q, want %q: %s", o.ResourceVersion, tc.asked, tc.reason)
-							}
+							require.Equal(t, tc.asked, o.ResourceVersion, "requested with")
 							return &corev1alpha1.PackageList{ListMeta: metav1.ListMeta{ResourceVersion: next}}, nil
 						},
 						WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
-							if o.ResourceVersion != tc.asked {
-								t.Errorf("requested with %q, want %q: %s", o.ResourceVersion, tc.asked, tc.reason)
-							}
+							require.Equal(t, tc.asked, o.ResourceVersion, "requested with")
 							events := watch.NewFakeWithChanSize(1, false)
 							end := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{ResourceVersion: next}}
 							end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
@@ -231,9 +227,7 @@ func TestOldLists(t *testing.T) {
 						}
 						time.Sleep(limits.OldLists / 2)
 					}
-					if got != tc.want {
-						t.Errorf("a list of version %q is accepted, want %q: %s", got, tc.want, tc.reason)
-					}
+					require.Equal(t, tc.want, got, "a list of version")
 				})
 			})
 		}

@@ -199,12 +199,8 @@ func TestCheck(t *testing.T) {
 				t.Errorf("%s: the error is a %T", test.reason, errs[i])
 			}
 		}
-		if got != test.want {
-			t.Errorf("%s:\n got %s\nwant %s", test.reason, got, test.want)
-		}
-		if diff := cmp.Diff(yamltest.Object(t, test.object).Object, objs[i].Object); diff != "" {
-			t.Errorf("%s: Check changed the object:\n%s", test.reason, diff)
-		}
+		require.Equal(t, test.want, got, test.reason)
+		require.Equal(t, yamltest.Object(t, test.object).Object, objs[i].Object, fmt.Sprintf("%s: Check changed the object", test.reason))
 	}
 }
 
@@ -232,9 +228,7 @@ func TestCheckReadsOnce(t *testing.T) {
 	good := []*unstructured.Unstructured{yamltest.Object(t, deployment), yamltest.Object(t, widget), yamltest.Object(t, deployment)}
 	expect := func(reason string, want ...string) {
 		t.Helper()
-		if diff := cmp.Diff(want, server.asked()); diff != "" {
-			t.Errorf("%s: requests (-want +got):\n%s", reason, diff)
-		}
+		require.Equal(t, want, server.asked(), fmt.Sprintf("%s: requests", reason))
 	}
 	checker.Check(context.Background(), nil)
 	expect("an empty object")
@@ -249,9 +243,7 @@ func TestCheckReadsOnce(t *testing.T) {
 			documents++
 		}
 	}
-	if documents != 1 {
-		t.Errorf("concurrent checks read the document %d times", documents)
-	}
+	require.Equal(t, 1, documents, "concurrent checks read the document")
 	for _, err := range checker.Check(context.Background(), good) {
 		if err != nil {
 			t.Error(err)
@@ -415,9 +407,7 @@ func TestReleasesWhenIdle(t *testing.T) {
 		if err := checker.Check(t.Context(), objs)[0]; err != nil {
 			t.Error(err)
 		}
-		if got := len(server.asked()); got != 3 {
-			t.Errorf("%d requests after a release, want 3", got)
-		}
+		require.Equal(t, 3, len(server.asked()), "requests after a release")
 		time.Sleep(3 * schemaIdle)
 	})
 }
@@ -469,9 +459,7 @@ func TestDocumentsAreCounted(t *testing.T) {
 			text += sizeOf(definitions)
 			require.NoError(t, checker.Prepare(t.Context(), schema.GroupVersion{Group: strings.Split(gv, "/")[1], Version: "v1"}))
 		}
-		if got := held.Load(); got != text {
-			t.Errorf("%d bytes are counted of documents of %d", got, text)
-		}
+		require.Equal(t, text, held.Load(), fmt.Sprintf("bytes are counted of documents of %d", text))
 		for range 2 {
 			checker.Check(t.Context(), []*unstructured.Unstructured{yamltest.Object(t, deployment), yamltest.Object(t, widget)})
 			if got := held.Load(); got <= text || got > 2*text {
@@ -482,14 +470,10 @@ func TestDocumentsAreCounted(t *testing.T) {
 		for i := range 2 * schemaDocuments {
 			checker.document(fmt.Sprint(i)) // which are never loaded
 		}
-		if got := held.Load(); got != 0 {
-			t.Errorf("%d bytes are counted of documents that others took the place of", got)
-		}
+		require.Equal(t, int64(0), held.Load(), "bytes are counted of documents that others took the place of")
 		checker.Check(t.Context(), []*unstructured.Unstructured{yamltest.Object(t, deployment)})
 		time.Sleep(3 * schemaIdle)
 		synctest.Wait()
-		if got := held.Load(); got != 0 {
-			t.Errorf("%d bytes are counted at rest", got)
-		}
+		require.Equal(t, int64(0), held.Load(), "bytes are counted at rest")
 	})
 }

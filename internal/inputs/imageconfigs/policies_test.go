@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/signed"
 )
 
@@ -91,9 +92,7 @@ func TestStore(t *testing.T) {
 	}
 
 	for i, want := range []bool{true, false} {
-		if changed := store.Put(imagepolicy.NewSet(nil, false, now)); changed != want {
-			t.Errorf("%d: %t", i, changed)
-		}
+		require.Equal(t, want, store.Put(imagepolicy.NewSet(nil, false, now)), i)
 	}
 
 	if _, err := store.Get(); err != nil || !store.Put(imagepolicy.NewSet(nil, true, now)) {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/test/require"
 )
@@ -139,5 +140,34 @@ func TestCredentialsThatMayNotBeRead(t *testing.T) {
 	told := strings.Join(missing, "; ")
 	if !strings.Contains(told, "no right to read ServiceAccount ns/manager") || !strings.Contains(told, "no right to read Secret ns/team") {
 		t.Errorf("missing: %s", told)
+	}
+}
+
+func TestReference(t *testing.T) {
+	t.Parallel()
+	const image, digest = "registry.test/shop:v1", "sha256:0123456789012345678901234567890123456789012345678901234567890123"
+	const pinned = "registry.test/shop@" + digest
+	resolved := &corev1alpha1.ResolvedPackage{Image: image, Digest: digest}
+	for name, tc := range map[string]struct {
+		image    string
+		resolved *corev1alpha1.ResolvedPackage
+		policy   corev1alpha1.ImagePullPolicy
+		changed  bool
+		want     string
+	}{
+		"a tag keeps its digest":                 {image, resolved, "", false, pinned},
+		"until the spec changes":                 {image, resolved, "", true, image},
+		"or after any change":                    {image, resolved, corev1alpha1.ImagePullPolicyIfNotPresent, true, pinned},
+		"without the registry":                   {image, resolved, corev1alpha1.ImagePullPolicyNever, true, pinned},
+		"it is followed if the policy is Follow": {image, resolved, corev1alpha1.ImagePullPolicyAlways, false, image},
+		"never unpacked":                         {image, nil, corev1alpha1.ImagePullPolicyIfNotPresent, false, image},
+		"another image":                          {image, &corev1alpha1.ResolvedPackage{Image: "x", Digest: digest}, "", false, image},
+		"no digest":                              {image, &corev1alpha1.ResolvedPackage{Image: image}, "", false, image},
+		"by digest":                              {pinned, &corev1alpha1.ResolvedPackage{Image: pinned, Digest: digest}, "", false, pinned},
+		"no reference":                           {"::", &corev1alpha1.ResolvedPackage{Image: "::", Digest: digest}, "", false, "::"},
+	} {
+		pkg := &corev1alpha1.Package{}
+		pkg.Spec.Image, pkg.Spec.ImagePullPolicy, pkg.Status.Resolved = tc.image, tc.policy, tc.resolved
+		require.Equal(t, tc.want, Reference(pkg, pkg.Spec.Image, tc.changed), name)
 	}
 }

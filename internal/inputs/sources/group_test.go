@@ -19,6 +19,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // server has the metadata of ConfigMaps. Like livestate.Cache, it delivers events one by one.
@@ -176,9 +177,7 @@ func TestManySources(t *testing.T) {
 			synctest.Wait()
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if len(s.watching) != want {
-				t.Errorf("%s: %d watches, want %d", reason, len(s.watching), want)
-			}
+			require.Equal(t, want, len(s.watching), reason)
 		}
 		expectWatches("many", limits.SourceWatches+1+1)
 		if !w.State(last).Known || w.State(last).Version != "" {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/test/require"
 )
 
 // stage passes the listeners of watches to the test.
@@ -98,12 +99,8 @@ func TestWatches(t *testing.T) {
 		{"it is deleted", func() { l.Deleted(object("2")) }, State{Known: true}, "[a b]"},
 	} {
 		tc.do()
-		if got := w.State(secret); got != tc.want {
-			t.Errorf("%s: %+v", tc.reason, got)
-		}
-		if got := takeWoken(); got != tc.woken {
-			t.Errorf("%s: %s are woken, want %s", tc.reason, got, tc.woken)
-		}
+		require.Equal(t, tc.want, w.State(secret), tc.reason)
+		require.Equal(t, tc.woken, takeWoken(), tc.reason)
 	}
 	l.Failed(errors.New("forbidden"))
 	if state := w.State(secret); state.Err == nil || takeWoken() != "[a b]" {
@@ -112,13 +109,9 @@ func TestWatches(t *testing.T) {
 
 	w.Use(a, nil)
 	l.Changed(object("3"))
-	if got := takeWoken(); got != "[b]" {
-		t.Errorf("%s are woken after a has left", got)
-	}
+	require.Equal(t, "[b]", takeWoken(), "are woken after a has left")
 	w.Use(b, []Ref{other})
-	if got := <-s.ended; got != "secrets team/s" {
-		t.Errorf("ended: %s", got)
-	}
+	require.Equal(t, "secrets team/s", <-s.ended, "ended")
 	if w.State(secret).Known {
 		t.Error("an unused source is still known")
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +23,9 @@ import (
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/outbound"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -371,4 +374,185 @@ func TestPauses(t *testing.T) {
 		}
 		last = state
 	}
+}
+
+// TestConnect checks the connections of users, and their errors.
+func TestConnect(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, "there")
+	config, id, err := Connect(t.Context(), s.kubeconfig())
+	if err != nil || id != "there" {
+		t.Fatalf("connected to %q: %v", id, err)
+	}
+	if config.BearerToken != "" || len(config.KeyData) > 0 {
+		t.Error("the configuration has credentials, which its transport has")
+	}
+
+	get := func() error {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, config.Host+"/version", http.NoBody)
+		if err != nil {
+			return err
+		}
+		resp, err := config.Transport.RoundTrip(r)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return err
+	}
+
+	if err := get(); err != nil {
+		t.Error(err)
+	}
+
+	s.Close()
+	if err := get(); !IsAway(err) || strings.Contains(err.Error(), secretToken) {
+		t.Errorf("a server that has ended: %v", err)
+	}
+	if _, _, err := Connect(t.Context(), s.kubeconfig()); !IsAway(err) || strings.Contains(err.Error(), secretToken) {
+		t.Errorf("without a server: %v", err)
+	}
+	if _, _, err := Connect(t.Context(), []byte("{")); !errors.As(err, new(*RefusedError)) {
+		t.Errorf("no kubeconfig: %v", err)
+	}
+}
+
+// A session can take as much memory as its namespace has, and returns all of it.
+func TestHolding(t *testing.T) {
+	t.Parallel()
+	account := quota.Of(1200)
+	one, same := &holding{memory: account, key: quota.Key{Namespace: "one", ID: "1"}}, &holding{memory: account, key: quota.Key{Namespace: "one", ID: "2"}}
+	if !one.change(500) || !one.change(-100) || one.change(500) || one.bytes != 400 || !same.change(100) || same.change(200) {
+		t.Errorf("holds %d and %d", one.bytes, same.bytes)
+	}
+
+	one.end()
+	one.end()
+	if !one.change(10_000) || one.bytes != 0 {
+		t.Errorf("holds %d after its end", one.bytes)
+	}
+	if !same.change(400) {
+		t.Error("something is not given back")
+	}
+	if unlimited := (&holding{}); !unlimited.change(1 << 60) {
+		t.Error("an account that does not exist has a limit")
+	}
+}
+
+// The targets of a namespace are connected only as long as there is room next to other namespaces'
+// targets. The rest report this, and connect once there is room.
+func TestManyTargets(t *testing.T) {
+	t.Parallel()
+	const room = 8
+	all := New(Options[int]{
+		Get:    func(context.Context, sources.Ref) (*sources.Object, error) { return nil, nil },
+		Listen: func(ctx context.Context, _ livestate.Selection, _ livestate.Listener) { <-ctx.Done() },
+		Home:   func(context.Context) (types.UID, error) { return "home", nil },
+		Open: func(context.Context, Ref, *rest.Config, types.UID, func(int64)) (int, error) {
+			return 0, nil
+		},
+		Memory: quota.Of(room * targetMemory),
+	})
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() { _ = all.Start(ctx) }()
+	woken := make(chan struct{}, 100)
+	use := func(namespace string, i int) Ref {
+		ref := Ref{namespace, fmt.Sprintf("target-%d", i), "value"}
+		all.Use(ref.String(), ref, func() { woken <- struct{}{} })
+		return ref
+	}
+
+	refused := func(ref Ref) bool {
+		_, _, state := all.Find(ref)
+		if state.Reason == corev1alpha1.ReasonTargetLimitExceeded && !strings.Contains(state.Message, "the targets of the namespace "+ref.Namespace) {
+			t.Errorf("message %q", state.Message)
+		}
+		return state.Reason == corev1alpha1.ReasonTargetLimitExceeded
+	}
+
+	var connected, waiting []Ref
+	for i := range room {
+		if ref := use("many", i); refused(ref) {
+			waiting = append(waiting, ref)
+		} else {
+			connected = append(connected, ref)
+		}
+	}
+
+	other := use("other", 0)
+	if len(connected) != room/2 || refused(other) {
+		t.Fatalf("%d of %d targets of one namespace are connected", len(connected), room)
+	}
+
+	for _, ref := range []Ref{other, connected[0]} {
+		all.Release(ref.String())
+		all.mu.Lock()
+		one := all.targets[ref]
+		all.mu.Unlock()
+		all.retire(one)
+	}
+
+	for refused(waiting[0]) {
+		select {
+		case <-woken:
+		case <-time.After(time.Minute):
+			t.Fatal("a target waits although there is room")
+		}
+	}
+
+	if !refused(waiting[1]) {
+		t.Error("two are connected in place of one")
+	}
+}
+
+// Only a few large answers are read at a time, one per namespace. Small ones never wait.
+func TestLargeAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		all := queueing.NewSemaphore(targetsAtATime, 1)
+		large := func(namespace string) *answer {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			return &answer{
+				ReadCloser: io.NopCloser(strings.NewReader(strings.Repeat("a", 2*targetFreeLine))), bytes: limits.TargetResponseBytes, values: 10,
+				admission: &admission{of: all, namespace: namespace, ctx: ctx, cancel: cancel},
+			}
+		}
+		read := func(a *answer) chan error {
+			done := make(chan error, 1)
+			go func() {
+				_, err := io.ReadAll(a)
+				done <- err
+			}()
+			synctest.Wait()
+			return done
+		}
+		one, same, two, three := large("one"), large("one"), large("two"), large("three")
+		reads := []chan error{read(one), read(same), read(two), read(three)}
+		for i, want := range []int{1, 0, 1, 0} {
+			require.Equal(t, want, len(reads[i]), fmt.Sprintf("answer %d", i))
+		}
+		small := large("one")
+		small.ReadCloser = io.NopCloser(strings.NewReader("small"))
+		if err := <-read(small); err != nil {
+			t.Errorf("a small one waits: %v", err)
+		}
+		if err := one.Close(); err != nil {
+			t.Error(err)
+		}
+		if synctest.Wait(); len(reads[1])+len(reads[3]) != 0 {
+			t.Error("the next one is read while this one is decoded")
+		}
+		time.Sleep(time.Second)
+		if synctest.Wait(); len(reads[1])+len(reads[3]) != 1 {
+			t.Error("the next one is not read afterwards")
+		}
+		time.Sleep(3 * targetDecodeTime) // the others are not closed
+		if synctest.Wait(); len(reads[1])+len(reads[3]) != 2 || !errors.Is(context.Cause(two.admission.ctx), errSlow) {
+			t.Errorf("one that does not end stays admitted: %v", context.Cause(two.admission.ctx))
+		}
+		for _, a := range []*answer{same, two, three} {
+			_ = a.Close()
+		}
+	})
 }

@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/queueing"
-
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 var start = time.Unix(1000, 0)
@@ -70,9 +70,7 @@ func TestAttempts(t *testing.T) {
 		t.Errorf("the second one ended as %+v, it was %+v, its context: %v", ended, second, two.Err())
 	}
 	all.Set(&at, nil)
-	if got := strings.Join(changes, ", "); got != "none to first, first to second, second to second, second to none" {
-		t.Error(got)
-	}
+	require.Equal(t, "none to first, first to second, second to second, second to none", strings.Join(changes, ", "))
 }
 
 func TestRun(t *testing.T) {
@@ -113,9 +111,7 @@ func TestRun(t *testing.T) {
 					got = string(rune('0'+out)) + " " + text
 				})
 				synctest.Wait()
-				if got != tc.want {
-					t.Errorf("%s, want %s", got, tc.want)
-				}
+				require.Equal(t, tc.want, got)
 			})
 		})
 	}
@@ -126,8 +122,6 @@ func TestRetryValue(t *testing.T) {
 	for value, want := range map[string]string{"": "", "1": "1", strings.Repeat("x", 1<<10): ""} {
 		owner := &corev1alpha1.Package{}
 		owner.SetAnnotations(map[string]string{corev1alpha1.RetryAnnotation: value})
-		if got := RetryValue(owner); got != want {
-			t.Errorf("%.10q: %q", value, got)
-		}
+		require.Equal(t, want, RetryValue(owner), fmt.Sprintf("%.10q", value))
 	}
 }

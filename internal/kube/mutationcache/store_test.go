@@ -1,6 +1,7 @@
 package mutationcache_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,42 +44,19 @@ func TestLatest(t *testing.T) {
 		cached client.Object
 		want   string
 	}{
-		"nothing known": {
-			reason: "the cache is all there is",
-			before: func(*mutationcache.Store) {}, cached: object("a", "5"), want: "a@5",
-		},
-		"cache behind": {
-			reason: "our own write is newer",
-			before: func(s *mutationcache.Store) { s.Put(object("a", "10")) }, cached: object("a", "9"), want: "a@10",
-		},
-		"cache ahead": {
-			reason: "another write came later",
-			before: func(s *mutationcache.Store) { s.Put(object("a", "10")) }, cached: object("a", "11"), want: "a@11",
-		},
-		"versions are numbers": {
-			reason: "9 is older than 10",
-			before: func(s *mutationcache.Store) { s.Put(object("a", "9")) }, cached: object("a", "10"), want: "a@10",
-		},
-		"responses out of order": {
-			reason: "a status write that ended later can have been stored earlier",
-			before: func(s *mutationcache.Store) { s.Put(object("a", "10")); s.Put(object("a", "9")) }, cached: object("a", "8"), want: "a@10",
-		},
-		"opaque versions": {
-			reason: "what cannot be ordered is left to the cache",
-			before: func(s *mutationcache.Store) { s.Put(object("a", "x")) }, cached: object("a", "y"), want: "a@y",
-		},
-		"another object": {
-			reason: "an object that was made again has another uid",
-			before: func(s *mutationcache.Store) { s.Put(object("a", "10")) }, cached: object("b", "9"), want: "b@9",
-		},
-		"deleted": {
-			reason: "the cache still has it",
-			before: func(s *mutationcache.Store) { s.Deleted("a") }, cached: object("a", "9"), want: "gone",
-		},
-		"late response of a deleted object": {
-			reason: "deletion is final for a UID",
-			before: func(s *mutationcache.Store) { s.Deleted("a"); s.Put(object("a", "10")) }, cached: object("a", "9"), want: "gone",
-		},
+		"nothing known":        {"the cache is all there is", func(*mutationcache.Store) {}, object("a", "5"), "a@5"},
+		"cache behind":         {"our own write is newer", func(s *mutationcache.Store) { s.Put(object("a", "10")) }, object("a", "9"), "a@10"},
+		"cache ahead":          {"another write came later", func(s *mutationcache.Store) { s.Put(object("a", "10")) }, object("a", "11"), "a@11"},
+		"versions are numbers": {"9 is older than 10", func(s *mutationcache.Store) { s.Put(object("a", "9")) }, object("a", "10"), "a@10"},
+		"responses out of order": {"a status write that ended later can have been stored earlier",
+			func(s *mutationcache.Store) { s.Put(object("a", "10")); s.Put(object("a", "9")) }, object("a", "8"), "a@10"},
+		"opaque versions": {"what cannot be ordered is left to the cache",
+			func(s *mutationcache.Store) { s.Put(object("a", "x")) }, object("a", "y"), "a@y"},
+		"another object": {"an object that was made again has another uid",
+			func(s *mutationcache.Store) { s.Put(object("a", "10")) }, object("b", "9"), "b@9"},
+		"deleted": {"the cache still has it", func(s *mutationcache.Store) { s.Deleted("a") }, object("a", "9"), "gone"},
+		"late response of a deleted object": {"deletion is final for a UID",
+			func(s *mutationcache.Store) { s.Deleted("a"); s.Put(object("a", "10")) }, object("a", "9"), "gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,13 +120,9 @@ func TestHandler(t *testing.T) {
 		handler := store.Handler()
 		store.PutCreated("one", object("a", "5"))
 		handler.OnAdd(object("a", "4"), false)
-		if len(store.Created("one")) != 1 {
-			t.Error("a reader of the cache misses the object")
-		}
+		require.Equal(t, 1, len(store.Created("one")), "a reader of the cache misses the object")
 		time.Sleep(2 * limits.FreshShown)
-		if len(store.Created("one")) != 0 {
-			t.Error("the cache shows the object, though an older state")
-		}
+		require.Equal(t, 0, len(store.Created("one")), "the cache shows the object, though an older state")
 		if got := describe(store.Latest(object("a", "4"))); got[0] != "a@5" {
 			t.Error("the cache is still behind:", got)
 		}
@@ -207,9 +181,7 @@ func TestContains(t *testing.T) {
 			t.Parallel()
 			s := mutationcache.NewStore()
 			tc.before(s)
-			if got := s.Contains(object("a", "10")); got != tc.want {
-				t.Errorf("%s: Contains = %t, want %t", tc.reason, got, tc.want)
-			}
+			require.Equal(t, tc.want, s.Contains(object("a", "10")), fmt.Sprintf("%s: Contains", tc.reason))
 		})
 	}
 }
@@ -262,9 +234,7 @@ func TestOrphaned(t *testing.T) {
 			for _, state := range tc.states {
 				store.Handler().OnUpdate(nil, state)
 			}
-			if got := store.Orphaned("a"); got != tc.want {
-				t.Errorf("orphaned: %t, want %t", got, tc.want)
-			}
+			require.Equal(t, tc.want, store.Orphaned("a"), "orphaned")
 			store.Handler().OnDelete(tc.states[0])
 			if store.Orphaned("a") {
 				t.Error("a deleted object is remembered")

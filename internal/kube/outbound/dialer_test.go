@@ -123,3 +123,128 @@ func FuzzHost(f *testing.F) {
 		}
 	})
 }
+
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		address          string
+		server, internal bool
+	}{
+		{"93.184.216.34:443", true, false},
+		{"[2606:2800:220:1::1]:443", true, false},
+		{"10.96.0.1:443", true, true},
+		{"192.168.1.1:443", true, true},
+		{"[fd12::1]:443", true, true},
+		{"100.64.0.1:443", true, true},
+		{"127.0.0.1:80", true, true},
+		{"127.9.9.9:80", true, true},
+		{"[::1]:80", true, true},
+		{"[::ffff:127.0.0.1]:80", true, true},
+		{"[64:ff9b::7f00:1]:80", true, true},
+		{"[64:ff9b:1::a00:1]:80", true, true},      // NAT64 of a site, by a prefix of 96 bits
+		{"[64:ff9b:1:a00:0:100::]:80", true, true}, // by one of 48 bits: 10.0.0.1
+		{"[64:ff9b:1::808:808]:80", true, false},
+		{"[64:ff9b:1:808:8:800::]:80", true, false},
+		{"[64:ff9b:1::7f00:1]:80", true, true},
+		{"[64:ff9b:1::a9fe:a9fe]:80", false, false},
+		{"[64:ff9b:1:a9fe:a9:fe00::]:80", false, true},
+		{"[64:ff9b:1::]:80", false, false},
+		{"[2002:a00:1::1]:80", true, true}, // 6to4
+		{"[2002:7f00:1::]:80", true, true},
+		{"[2002:a9fe:a9fe::1]:80", false, false},
+		{"[2002:5db8:d822::1]:80", true, false},
+		{"198.18.0.1:80", true, true},
+		{"240.0.0.1:80", true, true},
+		{"[fec0::1]:80", true, true},
+		{"[2001:db8::1]:80", true, true},
+		{"[2001:0:5ef5:79fd::1]:80", true, true}, // Teredo
+		{"169.254.169.254:80", false, false},
+		{"[::ffff:169.254.169.254]:80", false, false},
+		{"[64:ff9b::a9fe:a9fe]:80", false, false},
+		{"[fe80::1]:80", false, true},
+		{"[fe80::1%eth0]:80", false, true},
+		{"[fd00:ec2::254]:80", false, true},
+		{"168.63.129.16:80", false, false},
+		{"100.100.100.200:80", false, true},
+		{"0.0.0.0:80", false, false},
+		{"0.1.2.3:80", false, false},
+		{"[::]:80", false, true},
+		{"224.0.0.1:80", false, false},
+		{"[ff02::1]:80", false, true},
+		{"255.255.255.255:80", false, true},
+		{"192.0.0.192:80", false, true},
+	} {
+		a, err := ParseAddrPort(test.address)
+		if err != nil || a.IsServer() != test.server || a.IsInternal() != test.internal {
+			t.Errorf("%s: server %v, internal %v, %v", test.address, a.IsServer(), a.IsInternal(), err)
+		}
+	}
+	for _, loopback := range []string{"127.0.0.1:80", "[::1]:80", "[64:ff9b::7f00:1]:80", "[64:ff9b:1::7f00:1]:80", "[2002:7f00:1::]:80", "[::ffff:127.1.1.1]:80"} {
+		if a, err := ParseAddrPort(loopback); err != nil || !a.IsLoopback() {
+			t.Errorf("%s: %v", loopback, err)
+		}
+	}
+	if _, err := ParseAddrPort("host:80"); err == nil {
+		t.Error("a name is not an address")
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	networks, err := ParseNetworks("10.1.0.0/16, fd12::/16,192.168.0.7")
+	require.NoError(t, err)
+	all, err := ParseNetworks(AllNetworks)
+	require.NoError(t, err)
+	for _, test := range []struct {
+		reason, address     string
+		policy              Policy
+		cluster, namespaced Refusal
+	}{
+		{"the internet", "93.184.216.34", Policy{}, "", ""},
+		{"a private address", "10.0.0.1", Policy{}, "", RefusedPrivate},
+		{"a private network that is allowed", "10.1.2.3", Policy{Private: networks}, "", ""},
+		{"a neighbour", "10.2.0.1", Policy{Private: networks}, "", RefusedPrivate},
+		{"a single address", "192.168.0.7", Policy{Private: networks}, "", ""},
+		{"its neighbour", "192.168.0.8", Policy{Private: networks}, "", RefusedPrivate},
+		{"of IPv6", "fd12::1", Policy{Private: networks}, "", ""},
+		{"all of them", "10.9.9.9", Policy{Private: all}, "", ""},
+		{"all, of IPv6", "fd00::1", Policy{Private: all}, "", ""},
+		{"by NAT64", "64:ff9b::a01:1", Policy{Private: networks}, "", ""},
+		{"by NAT64, a neighbour", "64:ff9b::a02:1", Policy{Private: networks}, "", RefusedPrivate},
+		{"by 6to4, a neighbour", "2002:a02:1::", Policy{Private: networks}, "", RefusedPrivate},
+		{"by NAT64 of a site, a neighbour", "64:ff9b:1::a02:1", Policy{Private: networks}, "", RefusedPrivate},
+		{"loopback", "127.0.0.1", Policy{Private: all}, RefusedLocal, RefusedLocal},
+		{"loopback by 6to4", "2002:7f00:1::1", Policy{Private: all}, RefusedLocal, RefusedLocal},
+		{"metadata", "169.254.169.254", Policy{Private: all}, RefusedLocal, RefusedLocal},
+		{"metadata within private networks", "fd00:ec2::254", Policy{Private: all}, RefusedLocal, RefusedLocal},
+		{"loopback of tests", "127.0.0.1", Policy{Local: true}, "", ""},
+		{"private addresses are not local", "10.0.0.1", Policy{Local: true}, "", RefusedPrivate},
+	} {
+		a := Of(netip.MustParseAddr(test.address))
+		require.Equal(t, test.cluster, test.policy.Refuses(a, false), fmt.Sprintf("%s, of the cluster", test.reason))
+		require.Equal(t, test.namespaced, test.policy.Refuses(a, true), fmt.Sprintf("%s, of a namespace", test.reason))
+	}
+	for _, bad := range []string{"10.0.0.1/8", "host", "10.0.0.0/33", "::ffff:10.0.0.0/104", "fe80::1%eth0", "10.0.0.0/8;all"} {
+		if n, err := ParseNetworks(bad); err == nil {
+			t.Errorf("%s: %v", bad, n)
+		}
+	}
+	if n, err := ParseNetworks(""); err != nil || n != nil {
+		t.Error(n, err)
+	}
+}
+
+func TestRedact(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"Get https://u:p@host/x?sig=1: EOF":                                                    "Get https://…@host/x?… EOF",
+		"socks5://u:p@host: EOF":                                                               "socks5://…@host: EOF",
+		"sent Bearer abc.def and geheim12":                                                     "sent Bearer … and …",
+		"read tcp 10.0.0.1:41234->10.0.0.2:443: read: connection reset by peer":                "read tcp 10.0.0.2:443: read: connection reset by peer",
+		"read tcp [fd00::1]:41234->[fd00::2]:443: i/o timeout":                                 "read tcp [fd00::2]:443: i/o timeout",
+		"lookup a.example on 10.0.0.10:53: read udp 10.0.0.1:55123->10.0.0.10:53: i/o timeout": "lookup a.example on 10.0.0.10:53: read udp 10.0.0.10:53: i/o timeout",
+		"the \x1b[2J server says: a->b":                                                        "the  [2J server says: a->b",
+	} {
+		require.Equal(t, want, Redact(text, "geheim12"), text)
+	}
+}

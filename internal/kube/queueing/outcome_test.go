@@ -5,15 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"lockstep.run/lockstep/internal/kube/leadership"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestOutcome(t *testing.T) {
@@ -117,8 +126,106 @@ func TestFailures(t *testing.T) {
 		{limits.ErrorsUnreported, nil, false, false},
 		{limits.ErrorsUnreported + time.Second, failed, false, false},
 	} {
-		if got := f.Note(start.Add(tc.at), tc.failed, tc.blocked); got != tc.want {
-			t.Errorf("%d: reported %t, want %t", i, got, tc.want)
+		require.Equal(t, tc.want, f.Note(start.Add(tc.at), tc.failed, tc.blocked), fmt.Sprintf("%d: reported", i))
+	}
+}
+
+// An event whose objects cannot be listed is handled again until they can, or the controller has
+// ended; a panic is not.
+func TestChangesAreRepeated(t *testing.T) {
+	t.Parallel()
+	for reason, tc := range map[string]struct {
+		fails  func(calls int) error
+		cancel bool
+		want   int
+	}{
+		"it works":          {func(int) error { return nil }, false, 1},
+		"the third time":    {func(calls int) error { return map[bool]error{true: errors.New("no list")}[calls < 3] }, false, 3},
+		"a panic":           {func(int) error { panic("malformed") }, false, 1},
+		"the cache stopped": {func(int) error { return errors.New("no list") }, true, 1},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				calls := 0
+				handler := Changes(func(_ context.Context, before, after client.Object) error {
+					if calls++; before != nil || after.GetName() != "a" {
+						t.Errorf("%v became %v", before, after)
+					}
+					if tc.cancel {
+						cancel()
+					}
+					return tc.fails(calls)
+				})
+				pod := &corev1.Pod{}
+				pod.Name = "a"
+				handler.Create(ctx, event.CreateEvent{Object: pod}, nil)
+				time.Sleep(10 * eventRetry)
+				if synctest.Wait(); calls != tc.want {
+					t.Errorf("handled %d times, want %d", calls, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// A standby has no caches, and reports nothing.
+func TestMetricsBeginWithTheController(t *testing.T) {
+	t.Parallel()
+	m := &whileStarted{Collector: prometheus.NewGauge(prometheus.GaugeOpts{Name: "objects"})}
+	for _, started := range []bool{false, true} {
+		m.started.Store(started)
+		out := make(chan prometheus.Metric, 1)
+		if m.Collect(out); (len(out) > 0) != started {
+			t.Errorf("started: %t: %d metrics", started, len(out))
 		}
 	}
+}
+
+// A worker that has had a request for limits.WorkerHung fails the liveness of its process, once the
+// stacks are in the log.
+func TestHungWorker(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := &Queue[string]{}
+		var logged []string
+		now := time.Now()
+		h := &hang[string]{
+			queue: q, name: "shop", now: func() time.Time { return now },
+			log: funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}),
+		}
+		alive := func(want bool, when string) {
+			t.Helper()
+			if err := h.check(nil); (err == nil) != want {
+				t.Errorf("%s: %v", when, err)
+			}
+		}
+		alive(true, "before the start")
+		queue := q.Fair(0, nil)("", workqueue.DefaultTypedControllerRateLimiter[string]())
+		defer queue.ShutDown()
+		queue.Add("waits")
+		now = now.Add(2 * limits.WorkerHung)
+		alive(true, "with a request that waits for a worker")
+		request, _ := queue.Get()
+		now = time.Now()
+		alive(true, "with one that is worked on")
+		now = now.Add(limits.WorkerHung + time.Second)
+		alive(false, "with one that is worked on for too long")
+		alive(false, "when asked again")
+		if len(logged) != 1 || !strings.Contains(logged[0], "TestHungWorker") || !strings.Contains(logged[0], `"error"="a worker of the controller shop has had waits for 5m1s without progress`) {
+			t.Errorf("the log has %q, want the stacks once", logged)
+		}
+		Progress(t.Context())
+		alive(false, "after progress of another request")
+		Progress(q.WithProgress(t.Context(), request))
+		now = time.Now()
+		alive(true, "after progress")
+		now = now.Add(limits.WorkerHung + time.Second)
+		alive(false, "without further progress")
+		queue.Done(request)
+		Progress(q.WithProgress(t.Context(), request))
+		alive(true, "when it is done")
+	})
 }

@@ -2,6 +2,7 @@ package serving_test
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -59,24 +60,16 @@ func TestLimit(t *testing.T) {
 		if _, err := oldest.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: the connection without a request is open: %v", scheme, err)
 		}
-		if got := get("/"); got != http.StatusOK {
-			t.Errorf("%s: a request along with many connections: %d", scheme, got)
-		}
+		require.Equal(t, http.StatusOK, get("/"), fmt.Sprintf("%s: a request along with many connections", scheme))
 		go func() { answered <- get("/slow") }()
 		<-entered
-		if got := get("/"); got != 0 {
-			t.Errorf("%s: a connection beyond those that are held: %d", scheme, got)
-		}
+		require.Equal(t, 0, get("/"), fmt.Sprintf("%s: a connection beyond those that are held", scheme))
 		for range most {
 			leave <- struct{}{}
 		}
 		for range most {
-			if got := <-answered; got != http.StatusOK {
-				t.Errorf("%s: a request that was being answered: %d", scheme, got)
-			}
+			require.Equal(t, http.StatusOK, <-answered, fmt.Sprintf("%s: a request that was being answered", scheme))
 		}
-		if got := get("/"); got != http.StatusOK {
-			t.Errorf("%s: a request after all: %d", scheme, got)
-		}
+		require.Equal(t, http.StatusOK, get("/"), fmt.Sprintf("%s: a request after all", scheme))
 	}
 }

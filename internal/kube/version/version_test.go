@@ -3,6 +3,8 @@ package version
 import (
 	"runtime/debug"
 	"testing"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestRelease(t *testing.T) {
@@ -47,9 +49,7 @@ func TestFromBuildInfo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := fromBuildInfo(&tc.info); got != tc.want {
-				t.Errorf("got %q, want %q", got, tc.want)
-			}
+			require.Equal(t, tc.want, fromBuildInfo(&tc.info))
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package guard_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -89,9 +90,7 @@ func TestSignIn(t *testing.T) {
 	if c := s.cookie; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != s.Base() || len(s.Base()) < 20 || c.Domain != "" {
 		t.Errorf("cookie %s", c)
 	}
-	if got := body(t, s.do(s.inside("packages", "Sec-Fetch-Site", "same-origin"))); got != secret+" /packages" {
-		t.Errorf("inside there is %q", got)
-	}
+	require.Equal(t, secret+" /packages", body(t, s.do(s.inside("packages", "Sec-Fetch-Site", "same-origin"))), "inside there")
 	if other := newSite(); other.Code() == s.Code() || other.Base() == s.Base() || strings.Contains(s.cookie.Value, s.Code()) {
 		t.Error("a secret is used twice")
 	}
@@ -164,15 +163,11 @@ func TestAttacks(t *testing.T) {
 		"a preflight":                {with(s.inside("packages", "Origin", "https://evil.example"), func(r *http.Request) { r.Method = http.MethodOptions }), http.StatusMethodNotAllowed},
 	} {
 		w := s.do(test.request)
-		if w.StatusCode != test.status {
-			t.Errorf("%s: %s", name, w.Status)
-		}
+		require.Equal(t, test.status, w.StatusCode, fmt.Sprintf("%s: %s", name, w.Status))
 		if got := body(t, w); strings.Contains(got, secret) {
 			t.Errorf("%s: got %q", name, got)
 		}
-		if w.Header.Get("Access-Control-Allow-Origin") != "" {
-			t.Errorf("%s: other sites can read the answer", name)
-		}
+		require.Equal(t, "", w.Header.Get("Access-Control-Allow-Origin"), fmt.Sprintf("%s: other sites can read the answer", name))
 	}
 	// The file that opens the browser is another site, and only leads to the form.
 	if w := s.do(request(http.MethodGet, "/", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document")); w.StatusCode != http.StatusOK {
@@ -203,9 +198,7 @@ func TestHeaders(t *testing.T) {
 			"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
 			"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
 		} {
-			if got := h.Get(header); got != want {
-				t.Errorf("%s: %s: %q", name, header, got)
-			}
+			require.Equal(t, want, h.Get(header), fmt.Sprintf("%s: %s", name, header))
 		}
 	}
 }
@@ -221,9 +214,7 @@ func TestCodeIsUsedOnce(t *testing.T) {
 	if w := s.enter(s.Code()); w.StatusCode != http.StatusForbidden || len(w.Cookies()) > 0 {
 		t.Errorf("the second use: %s", w.Status)
 	}
-	if got := body(t, s.do(s.inside("packages"))); !strings.Contains(got, secret) {
-		t.Error("the second use ended the session of the first")
-	}
+	require.Contains(t, body(t, s.do(s.inside("packages"))), secret, "the second use ended the session of the first")
 }
 
 // Wrong codes are counted. After too many, no code is accepted, not even the right one.
@@ -241,9 +232,7 @@ func TestGuessing(t *testing.T) {
 			t.Errorf("after them: %s", w.Status)
 		}
 	}
-	if s.closed != 1 {
-		t.Errorf("the terminal was notified %d times", s.closed)
-	}
+	require.Equal(t, 1, s.closed, "the terminal was notified")
 }
 
 // A form that is too large is not read.

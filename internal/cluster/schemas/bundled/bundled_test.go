@@ -1,6 +1,7 @@
 package bundled
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -70,9 +71,7 @@ func TestKubernetes(t *testing.T) {
 	for path, want := range map[string]bool{
 		"status.readyReplicas": true, "status.readyReplica": false, "metadata.labels.any": true, "metadata.label": false, "spec.template.spec.containers": true,
 	} {
-		if got := static.HasField(apps, strings.Split(path, ".")); got != want {
-			t.Errorf("HasField(%s) = %t", path, got)
-		}
+		require.Equal(t, want, static.HasField(apps, strings.Split(path, ".")), fmt.Sprintf("HasField(%s)", path))
 	}
 	require.Equal(t, []string{"v1", "v2"}, static.Served(schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}))
 }
