@@ -111,12 +111,17 @@ func LastSentence(text string) (before, last string) {
 var outside = []violation.Reason{
 	violation.ReasonConfigInvalid, violation.ReasonConstraintUnmet, violation.ReasonSourceMissing, violation.ReasonSourceInvalid,
 	violation.ReasonPatchInvalid, violation.ReasonMetadataInvalid,
+	violation.ReasonComponentsDisabled, violation.ReasonComponentNotFound, violation.ReasonComponentPath, // of spec.component
+	violation.ReasonLabelsInvalid, // of the name of the Package; a label of an object has a file
 }
 
 // ofThePackage reports whether a problem can only be corrected in the package. A problem starts
-// with its reason.
+// with its reason, its file, and its component in brackets.
 func ofThePackage(problem string) bool {
 	reason, _, _ := strings.Cut(problem, ": ")
+	if i := strings.LastIndex(reason, " ["); i >= 0 && strings.HasSuffix(reason, "]") {
+		reason = reason[:i]
+	}
 	return !slices.Contains(outside, violation.Reason(reason))
 }
 
