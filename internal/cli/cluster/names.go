@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -159,6 +160,11 @@ func (c *Cluster) Snapshot(ctx context.Context, t progress.Target, pkg corev1alp
 	case err != nil:
 		return snap, nil, c.Explain("cannot read the deployment of "+t.String(), err)
 	}
+	// The API server refuses such a selector, and the manager such a package.
+	if len(validation.IsValidLabelValue(t.Name)) > 0 {
+		return snap, dep, nil
+	}
+
 	list := t.Scope.NewObjectSetList()
 	own := client.MatchingLabelsSelector{Selector: labels.SelectorFromSet(labels.Set{corev1alpha1.PackageLabel: t.Name})}
 	err = c.List(ctx, list, client.InNamespace(t.Namespace), own)

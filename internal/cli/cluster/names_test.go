@@ -18,6 +18,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/test/clustertest"
 	"lockstep.run/lockstep/test/require"
 )
@@ -181,4 +182,16 @@ func TestExplain(t *testing.T) {
 	if cluster.Unserved(apierrors.NewNotFound(packages, "a")) {
 		t.Error("a package that does not exist counts as a kind that is not served")
 	}
+}
+
+// The API server refuses selectors with values that no label can have.
+func TestSnapshotOfALongName(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t)
+	c.WithWatch = interceptor.NewClient(c.WithWatch, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		return apierrors.NewBadRequest("must be no more than 63 bytes")
+	}})
+	target := progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: strings.Repeat("x", 64)}
+	_, _, err := c.Snapshot(t.Context(), target, &corev1alpha1.Package{})
+	require.NoError(t, err)
 }
