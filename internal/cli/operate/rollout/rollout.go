@@ -258,8 +258,13 @@ func (c *statusCommand) deployment(ctx context.Context, n cluster.Name) error {
 func deploymentReady(dep corev1alpha1.GenericObjectDeployment) (bool, string) {
 	conds, generation := *dep.StatusConditions(), dep.GetGeneration()
 	available, progressing := meta.FindStatusCondition(conds, corev1alpha1.ConditionAvailable), meta.FindStatusCondition(conds, corev1alpha1.ConditionProgressing)
+	ready := meta.FindStatusCondition(conds, corev1alpha1.ConditionReady)
 	switch {
 	case available == nil || available.ObservedGeneration < generation || progressing == nil || progressing.ObservedGeneration < generation:
+		// Only Ready and Stalled are reported if the revision cannot be created.
+		if ready != nil && ready.ObservedGeneration == generation && ready.Status != "True" {
+			return false, ready.Message
+		}
 		return false, "no manager has noticed it yet"
 	case dep.ObjectDeploymentSpec().Paused:
 		return false, "it is paused"

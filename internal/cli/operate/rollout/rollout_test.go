@@ -283,6 +283,10 @@ func TestRolloutStatusOfADeployment(t *testing.T) {
 		want   string
 	}{
 		"not seen": {func(*corev1alpha1.ObjectDeployment) {}, "no manager has noticed it yet"},
+		"no revision": {func(d *corev1alpha1.ObjectDeployment) {
+			d.Status.Conditions = []metav1.Condition{clustertest.Condition("Ready", "False", "ApplyError", "cannot create revision 1")}
+			d.Status.Conditions[0].ObservedGeneration = 1
+		}, "cannot create revision 1"},
 		"in progress": {func(d *corev1alpha1.ObjectDeployment) {
 			d.Status.Conditions = []metav1.Condition{clustertest.Condition("Available", "False", "x", "phase a waits"), clustertest.Condition("Progressing", "True", "x", "")}
 		}, "phase a waits"},
