@@ -136,7 +136,7 @@ func TestInit(t *testing.T) {
 		"Error: arguments invalid: FOLDER is missing":                        nil,
 		`Error: arguments invalid: "Shop" cannot be the name of a package: `: {"Shop"},
 		`Error: arguments invalid: "a\n" cannot be the name of a package: `:  {"x", "--name", "a\n"},
-		"exists and is not an empty folder":                                  {"x/../init_test.go", "--name", "a"},
+		"exists and is not an empty folder":                                  {"x/../update_test.go", "--name", "a"},
 		"cannot be the name of a package":                                    {".."},
 	} {
 		if got := clitest.Invoke(t, "", append([]string{"init"}, args...)...); got.Code != 1 || !strings.Contains(got.Err, want) {
