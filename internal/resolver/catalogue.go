@@ -2,6 +2,7 @@ package resolver
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -32,6 +33,13 @@ type market struct {
 	constraints map[string]*versions.Constraint // nil for invalid text
 	awaited     map[string]bool                 // packages and APIs that were looked up
 	within      map[within]bool
+	choices     map[asked]versions.Choice
+}
+
+// asked is a selection from the offers of a place, as text.
+type asked struct {
+	place
+	version, prereleases string
 }
 
 // want is the target of a dependency without its range: a package, or else an API.
@@ -62,6 +70,7 @@ func newMarket(in *Input) *market {
 	return &market{
 		input: in, spent: new(int), listed: map[place][]Offer{}, offered: map[place][]value{}, leads: map[place][]want{}, providers: map[provided][]string{},
 		constraints: map[string]*versions.Constraint{}, awaited: map[string]bool{}, within: map[within]bool{},
+		choices: map[asked]versions.Choice{},
 	}
 }
 
@@ -146,10 +155,12 @@ func (m *market) providersOf(namespace string, api corev1alpha1.ProvidedAPI) []s
 	return names
 }
 
-// constraint parses a constraint once; nil means invalid.
+// constraint parses a constraint once; nil means invalid. A long text takes as much time as a
+// thousand other steps, so each of its bytes is a step.
 func (m *market) constraint(text string) *versions.Constraint {
 	c, ok := m.constraints[text]
 	if !ok {
+		*m.spent += len(text)
 		c, _ = versions.ParseConstraint(text)
 		m.constraints[text] = c
 	}
@@ -191,15 +202,27 @@ func (m *market) checks(of corev1alpha1.VersionSelection, v *value) bool {
 	return v.offer == nil || v.offer.Retracted == "" || c.Names(v.parsed)
 }
 
-// choice explains why a selection includes no offered version.
+// choice explains why a selection includes no offered version. It reads the offers once for each
+// selection, because searches for the cause of a conflict explain the same requirement again.
 func (m *market) choice(at place, of corev1alpha1.VersionSelection) versions.Choice {
+	key := asked{place: at, version: of.Version}
+	if of.Prereleases != nil {
+		key.prereleases = fmt.Sprintf("%q", of.Prereleases.Identifiers)
+	}
+	if choice, ok := m.choices[key]; ok {
+		return choice
+	}
+
 	offers := m.list(at)
-	*m.spent += len(offers)
+	*m.spent += len(offers) + len(of.Version)
 	candidates := make([]versions.Candidate, len(offers))
 	for i := range offers {
 		candidates[i] = offers[i].Candidate
 	}
-	return versions.Select(candidates, versions.Request{Selection: of, Platform: m.input.Platform})
+
+	choice := versions.Select(candidates, versions.Request{Selection: of, Platform: m.input.Platform})
+	m.choices[key] = choice
+	return choice
 }
 
 // rangeOf returns the range of versions that a dependency accepts.

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/catalog/versions"
 )
 
 // expand returns the requirements of a slot's value by name, and enforces them while the slot has
@@ -312,19 +311,13 @@ func (s *search) enforce(id int32) {
 // explainNoFit explains why no version satisfies a requirement, regardless of other requirements.
 func (s *search) explainNoFit(e *edge, usable []*Installed) {
 	of, want := &s.slots[e.slot], rangeOf(e.dependency)
-	if _, err := versions.ParseConstraint(want.Version); err != nil {
-		e.reason, e.problem = corev1alpha1.ReasonNoMatchingVersion, fmt.Sprintf("The range of %s is invalid: %v", e.name, err)
-		return
-	}
-
 	at := place{of.namespace, e.name}
-	if len(usable) > 0 {
-		e.reason, e.problem = corev1alpha1.ReasonVersionMismatch, s.explainMismatch(e, usable)
-		return
-	}
-
 	choice := s.choice(at, want)
 	switch {
+	case choice.Reason == corev1alpha1.ReasonVersionInvalid:
+		e.reason, e.problem = corev1alpha1.ReasonNoMatchingVersion, fmt.Sprintf("The range of %s is invalid: %s", e.name, choice.Message)
+	case len(usable) > 0:
+		e.reason, e.problem = corev1alpha1.ReasonVersionMismatch, s.explainMismatch(e, usable)
 	case choice.Reason == corev1alpha1.ReasonUnknownPackage:
 		e.reason = corev1alpha1.ReasonUnknownPackage
 		e.problem = fmt.Sprintf("%s is not installed, and no repository that %s sees offers it. Add one that does.", e.name, spaceOf(of.namespace))

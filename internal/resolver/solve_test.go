@@ -345,6 +345,37 @@ func TestAllWorkIsCounted(t *testing.T) {
 	}
 }
 
+// A requirement without a fitting version is explained once, regardless of how many roots have it and
+// how many searches look for the cause of a conflict. A long range takes as many steps as it has
+// bytes, because parsing it takes a millisecond.
+func TestRequirementsAreExplainedOnce(t *testing.T) {
+	t.Parallel()
+	long := ">=2" + strings.Repeat(" ", 4000) + ", <3"
+	var in resolver.Input
+	var versions []resolver.Offer
+	for k := range 1000 {
+		versions = append(versions, offer(fmt.Sprintf("1.%d.0", k)))
+	}
+
+	in.Catalogue = resolver.Offers{"db": versions, "log": {offer("1.0.0")}}
+	for k := range 24 {
+		root := shop("db "+long, "log "+long)
+		root.Name = fmt.Sprintf("shop-%d", k)
+		in.Roots = append(in.Roots, root)
+	}
+
+	for _, r := range withSteps(in, 350_000).Results {
+		if r.Reason != corev1alpha1.ReasonDependenciesUnsatisfied {
+			t.Errorf("%s: %s: %s", r.Name, r.Reason, r.Message)
+		}
+	}
+
+	in.Roots, in.Catalogue = in.Roots[:1], nil
+	if r := withSteps(in, 3_000).Results[0]; r.Reason != corev1alpha1.ReasonResolutionLimit {
+		t.Errorf("two ranges of 4,000 bytes within 3,000 steps: %s: %s", r.Reason, r.Message)
+	}
+}
+
 func withSteps(in resolver.Input, steps int) resolver.Plan {
 	in.Steps = steps
 	return resolver.Solve(in)
