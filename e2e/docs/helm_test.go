@@ -31,7 +31,7 @@ const helmGuide = "migrate-from-helm.md"
 var charts = []helmChart{
 	{release: "web", section: "A release in one namespace", namespaces: []string{"store"}},
 	{release: "metrics", section: "A release in several namespaces", namespaces: []string{"monitoring", "kube-system"}},
-	{release: "shop", section: "A release in several namespaces", namespaces: []string{"retail", "shop-jobs"}, replace: strings.NewReplacer("metrics", "shop", "monitoring", "retail", "interval=30s", "currency=USD")},
+	{release: "shop", section: "A release in several namespaces", namespaces: []string{"retail", "shop-jobs"}, replace: strings.NewReplacer("metrics", "shop", "monitoring", "retail", "interval=30s", "currency=USD", "adopt --from-helm", "adopt namespace/shop-jobs --from-helm")},
 }
 
 type helmChart struct {
