@@ -277,13 +277,15 @@ func compareWithLint(t *testing.T, broken map[string][]map[string]any) {
 	for i := range 4 {
 		checks := func(w workload) string { return variants[w.kind][min(i, len(variants[w.kind])-1)] }
 		files := release("v2", false, checks)
-		findings, err := lint.Run(t.Context(), files.Bytes(), lint.Options{Only: []string{"probe-misses-failed-rollout"}})
+		findings, err := lint.Run(t.Context(), files.Bytes(), lint.Options{})
 		require.NoError(t, err)
 		for j, w := range workloads {
 			if w.stuck == nil {
 				continue
 			}
-			warned := slices.ContainsFunc(findings, func(f lint.Finding) bool { return f.Field == fmt.Sprintf("spec.availabilityProbes[%d]", j) })
+			warned := slices.ContainsFunc(findings, func(f lint.Finding) bool {
+				return f.Rule == "probe-misses-failed-rollout" && f.Field == fmt.Sprintf("spec.availabilityProbes[%d]", j)
+			})
 			// A Deployment sums up its ReplicaSets' statuses. If one of them is outdated, the sum
 			// exceeds the limit.
 			states := slices.DeleteFunc(slices.Clone(broken[w.kind+"/"+w.name]), func(obj map[string]any) bool {

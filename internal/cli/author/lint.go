@@ -1,9 +1,7 @@
 package author
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -17,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/loader/violation"
 )
 
 // lintCommand is kubectl package lint.
@@ -24,17 +23,15 @@ type lintCommand struct {
 	streams genericiooptions.IOStreams
 	source  content.SourceFlags
 	output  output.Flags
-	only    []string
 	disable []string
 	from    string
 	failOn  string
-	rules   bool
 }
 
 // newLint returns the command lint.
 func newLint(streams genericiooptions.IOStreams) *cobra.Command {
 	c := lintCommand{streams: streams}
-	cmd := &cobra.Command{
+	cmd := command.OnSource(&cobra.Command{
 		Use:   "lint SOURCE|IMAGE",
 		Short: "Find mistakes in a valid package",
 		Long: `Find mistakes in a valid package: failures in a cluster (errors), failures later or under load
@@ -46,36 +43,15 @@ Exits with 1 if there are findings of the level of --fail-on or worse.
 
 Rules: docs/lint.md`,
 		Example: `  kubectl package lint ./cert-operator
-  kubectl package lint ./cert-operator --from registry.example.com/cert-operator:v1.2.0
-  kubectl package lint --rules`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if c.rules {
-				return command.Takes()(cmd, args)
-			}
-			return command.Takes("SOURCE|IMAGE")(cmd, args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cmp.Or(c.output.Check(), c.check()); err != nil {
-				return command.UsageError(cmd, err)
-			}
-			if c.rules {
-				return c.listRules(cmd.Context())
-			}
-			return c.run(cmd.Context(), args[0])
-		},
-	}
+  kubectl package lint ./cert-operator --from registry.example.com/cert-operator:v1.2.0`,
+		Args: command.Takes("SOURCE|IMAGE"),
+	}, c.run, c.output.Check, c.check)
 
 	c.source.Add(cmd)
 	c.output.Add(cmd)
-	cmd.Flags().StringSliceVar(&c.only, "rule", nil, "run only this `rule`; repeatable")
 	cmd.Flags().StringSliceVar(&c.disable, "disable", nil, "skip this `rule`; repeatable")
 	cmd.Flags().StringVar(&c.from, "from", "", "compare with the older package in this `folder or image`")
 	cmd.Flags().StringVar(&c.failOn, "fail-on", string(lint.Error), "fail on findings of this `level`: error, warning, info or never")
-	cmd.Flags().BoolVar(&c.rules, "rules", false, "list the rules instead")
-	for _, name := range []string{"rule", "disable"} {
-		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(ruleNames(), cobra.ShellCompDirectiveNoFileComp))
-	}
-
 	_ = cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(failLevels, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -94,31 +70,6 @@ func (c *lintCommand) check() error {
 	return nil
 }
 
-// ruleNames returns the names of all rules, for completion.
-func ruleNames() []string {
-	var names []string
-	for _, rule := range lint.Rules() {
-		names = append(names, rule.Name)
-	}
-	return names
-}
-
-// listRules prints the rules instead of findings.
-func (c *lintCommand) listRules(ctx context.Context) error {
-	if c.output.Wanted() {
-		return c.output.Print(c.streams.Out, lint.Rules())
-	}
-	var rows [][]string
-	for _, rule := range lint.Rules() {
-		rows = append(rows, []string{rule.Name, string(rule.Level), rule.Summary})
-	}
-
-	for _, line := range terminal.Table(rows) {
-		fmt.Fprintln(c.streams.Out, line)
-	}
-	return nil
-}
-
 // lintReport is the output of lint as JSON or YAML. Its fields are stable.
 type lintReport struct {
 	Findings []lint.Finding     `json:"findings"`
@@ -131,7 +82,7 @@ func (c *lintCommand) run(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
-	opts := lint.Options{Only: c.only, Disable: c.disable}
+	opts := lint.Options{Disable: c.disable}
 	if c.from != "" {
 		if opts.From, err = c.source.Read(ctx, c.from); err != nil {
 			return fmt.Errorf("--from: %w", err)
@@ -139,11 +90,6 @@ func (c *lintCommand) run(ctx context.Context, source string) error {
 	}
 
 	found, err := lint.Run(ctx, files, opts)
-	var older *lint.FromError
-	// The problem is in the older package, so the message names that one.
-	if errors.As(err, &older) {
-		source = c.from
-	}
 	if err != nil {
 		return content.Reported(c.streams, err, "%s in "+source+": lint needs a valid package")
 	}
@@ -194,31 +140,14 @@ func (r lintReport) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// alikePerRule limits how many findings of one rule are printed.
-const alikePerRule = 20
-
-// printLint prints the findings. A rule that is broken by many objects is cut off, because the same
-// remedy helps all of them.
+// printLint prints the findings and their number.
 func printLint(out io.Writer, styles terminal.Styles, report lintReport) {
 	severity := map[lint.Level]string{
 		lint.Error: styles.Bad("error") + ":", lint.Warning: styles.Busy("warning") + ":", lint.Info: styles.Faint("info") + ":",
 	}
-
-	seen := map[string]int{}
 	for _, f := range report.Findings {
-		if seen[f.Rule]++; seen[f.Rule] > alikePerRule {
-			continue
-		}
-		content.PrintFinding(out, severity[f.Level], content.Finding{
-			Reason: f.Rule, Component: f.Component, Path: f.Path, Document: f.Document, Line: f.Line,
-			Object: f.Object, Field: f.Field, Details: f.Details, Remedy: f.Remedy,
-		})
-	}
-
-	for _, rule := range lint.Rules() {
-		if more := seen[rule.Name] - alikePerRule; more > 0 {
-			fmt.Fprintf(out, "%s %d more of %s (`kubectl package lint -o json` lists all)\n", severity[rule.Level], more, rule.Name)
-		}
+		f.Reason = violation.Reason(f.Rule)
+		content.PrintFinding(out, severity[f.Level], f.Violation)
 	}
 
 	fmt.Fprintln(out, report.summary())

@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/loader/violation"
 )
 
 // testCommand is kubectl package test.
@@ -56,8 +57,8 @@ type testReport struct {
 	Passed bool              `json:"passed"`
 	Cases  []testrunner.Case `json:"cases"`
 	// Problems and warnings, except for differences from fixtures.
-	Problems []content.Finding `json:"problems"`
-	Warnings []content.Finding `json:"warnings"`
+	Problems violation.Violations `json:"problems"`
+	Warnings violation.Violations `json:"warnings"`
 	// Unchecked counts objects without a schema by kind.
 	Unchecked map[string]int `json:"unchecked"`
 }

@@ -14,33 +14,18 @@ import (
 
 // Findings are the problems of a package, as JSON and YAML.
 type Findings struct {
-	Valid    bool      `json:"valid"`
-	Problems []Finding `json:"problems"`
-	Warnings []Finding `json:"warnings"`
+	Valid    bool                 `json:"valid"`
+	Problems violation.Violations `json:"problems"`
+	Warnings violation.Violations `json:"warnings"`
 }
 
-// Finding is one problem; document and line count from 1.
-type Finding struct {
-	Reason    string `json:"reason"`
-	Component string `json:"component,omitempty"`
-	Path      string `json:"path,omitempty"`
-	Document  int    `json:"document,omitempty"`
-	Line      int    `json:"line,omitempty"`
-	Object    string `json:"object,omitempty"`
-	Field     string `json:"field,omitempty"`
-	Details   string `json:"details,omitempty"`
-	Remedy    string `json:"remedy,omitempty"`
-}
-
-// FindingsOf returns violations as findings.
+// FindingsOf returns violations as findings, with their remedies.
 func FindingsOf(problems, warnings violation.Violations) Findings {
-	list := func(vs violation.Violations) []Finding {
-		out := []Finding{}
+	list := func(vs violation.Violations) violation.Violations {
+		out := violation.Violations{} // an empty list is part of the stable form
 		for _, v := range vs {
-			out = append(out, Finding{
-				Reason: string(v.Reason), Component: v.Component, Path: v.Path, Document: v.Document, Line: v.Line,
-				Object: v.Object, Field: v.Field, Details: v.Details, Remedy: v.Advice(),
-			})
+			v.Remedy = v.Advice()
+			out = append(out, v)
 		}
 		return out
 	}
@@ -48,42 +33,23 @@ func FindingsOf(problems, warnings violation.Violations) Findings {
 	return Findings{Valid: len(problems) == 0, Problems: list(problems), Warnings: list(warnings)}
 }
 
-// PrintFindings prints at most `alike` warnings of one kind.
+// PrintFindings prints problems and warnings.
 func PrintFindings(out io.Writer, styles terminal.Styles, f Findings) {
 	for _, p := range f.Problems {
 		PrintFinding(out, styles.Bad("error")+":", p)
 	}
-
-	severity := styles.Busy("warning") + ":"
-	// The same warning for many objects has the same remedy, so a few of them suffice.
-	type kind struct{ reason, field, remedy string }
-	seen := map[kind]int{}
 	for _, w := range f.Warnings {
-		k := kind{w.Reason, w.Field, w.Remedy}
-		if seen[k]++; seen[k] <= alike {
-			PrintFinding(out, severity, w)
-		}
-	}
-
-	for _, w := range f.Warnings {
-		k := kind{w.Reason, w.Field, w.Remedy}
-		if more := seen[k] - alike; more > 0 {
-			fmt.Fprintf(out, "%s %d more like it: %s (`kubectl package validate -o json` lists all)\n", severity, more, terminal.Line(w.Reason))
-			delete(seen, k)
-		}
+		PrintFinding(out, styles.Busy("warning")+":", w)
 	}
 }
 
-// alike bounds warnings of one kind.
-const alike = 3
-
 // PrintFinding prints a place, a problem and its remedy.
-func PrintFinding(out io.Writer, severity string, f Finding) {
+func PrintFinding(out io.Writer, severity string, f violation.Violation) {
 	parts := []string{severity}
-	if place := f.place(); place != "" {
+	if place := placeOf(f); place != "" {
 		parts = append(parts, place+":")
 	}
-	text := f.Reason
+	text := string(f.Reason)
 	for _, part := range []string{f.Object, f.Field, f.Details} {
 		if part != "" {
 			text += ": " + part
@@ -96,8 +62,8 @@ func PrintFinding(out io.Writer, severity string, f Finding) {
 	}
 }
 
-// place is path:line, and the document.
-func (f Finding) place() string {
+// placeOf is path:line, and the document.
+func placeOf(f violation.Violation) string {
 	path := f.Path
 	if f.Component != "" {
 		path = strings.TrimSuffix("components/"+f.Component+"/"+path, "/")

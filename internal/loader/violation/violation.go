@@ -10,24 +10,24 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Violation is one problem of a package.
+// Violation is one problem of a package. Its JSON fields are stable.
 type Violation struct {
-	Reason    Reason
-	Component string
+	Reason    Reason `json:"reason,omitempty"`
+	Component string `json:"component,omitempty"`
 	// Path is the path of the file within the package.
-	Path string
+	Path string `json:"path,omitempty"`
 	// Document is the document within the file, counted from 1 without empty ones; 0 for the whole
 	// file.
-	Document int
+	Document int `json:"document,omitempty"`
 	// Line is the line within the file, counted from 1; 0 if unknown, as in the output of a
 	// template.
-	Line int
+	Line int `json:"line,omitempty"`
 	// Object names the object, such as "apps/v1 Deployment web".
-	Object string
+	Object string `json:"object,omitempty"`
 	// Field is the field within the document, such as spec.phases[0].name.
-	Field   string
-	Details string
-	Remedy  string
+	Field   string `json:"field,omitempty"`
+	Details string `json:"details,omitempty"`
+	Remedy  string `json:"remedy,omitempty"`
 }
 
 // Because returns the violation with details and a remedy.

@@ -35,14 +35,6 @@ func Written[O Object](all []O, o O) (out []O) {
 	return out
 }
 
-// MayWritePods reports whether the pods of an object can create pods or change their labels, by a
-// rule that names pods.
-func MayWritePods[O Object](all []O, o O) bool {
-	return slices.ContainsFunc(rules(all, o), func(rule any) bool {
-		return grants(rule, "verbs", "create", "patch", "update", "*") && grants(rule, "apiGroups", "", "*") && grants(rule, "resources", "pods")
-	})
-}
-
 // Controllers returns the workloads that can watch the kind of a resource.
 func Controllers[O Object](all []O, resource O) []O {
 	return Filter(all, func(o O) bool { return hasPods(o) && KindOf(o).Kind != "Job" && Controls(all, o, resource) })

@@ -200,11 +200,10 @@ func checkAnnotations(t *testing.T, called string, object map[string]any) {
 	}
 }
 
-// checkLint expects no findings except the powers that the project grants itself, and containers
-// without probes.
+// checkLint expects no findings except containers without probes.
 func checkLint(t *testing.T, result *kickstart.Result) {
 	t.Helper()
-	found, err := lint.Run(t.Context(), locked(result), lint.Options{Disable: []string{"all-powers", "ready-at-once"}})
+	found, err := lint.Run(t.Context(), locked(result), lint.Options{Disable: []string{"ready-at-once"}})
 	if err != nil || len(found) > 0 {
 		t.Errorf("%+v, %v", found, err)
 	}

@@ -135,22 +135,6 @@ func selects(s corev1alpha1.ProbeSelector, o *object) bool {
 	return err == nil && selector.Matches(labels.Set(o.GetLabels()))
 }
 
-// backends returns the objects of some kinds whose pods a Service selects.
-func (c *oneCase) backends(service *object, kinds ...schema.GroupKind) []*object {
-	selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
-	if len(selector) == 0 {
-		return nil
-	}
-	// A Pod has the labels itself, and other kinds have them in their template.
-	return slices.DeleteFunc(c.of(kinds...), func(o *object) bool {
-		pods := o.GetLabels()
-		if !o.is(podKind) {
-			pods, _, _ = unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
-		}
-		return c.namespaceOf(o) != c.namespaceOf(service) || !labels.SelectorFromSet(selector).Matches(labels.Set(pods))
-	})
-}
-
 // The kinds that rules are about.
 var (
 	serviceKind   = schema.GroupKind{Kind: "Service"}
@@ -169,11 +153,6 @@ var (
 	replicaSetKind  = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
 	workloadKinds   = []schema.GroupKind{deploymentKind, statefulSetKind, daemonSetKind, replicaSetKind}
 	kindsWithPods   = append([]schema.GroupKind{podKind, jobKind, cronJobKind}, workloadKinds...)
-
-	roleKind               = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "Role"}
-	clusterRoleKind        = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}
-	roleBindingKind        = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}
-	clusterRoleBindingKind = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}
 
 	validatingKind = schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}
 	mutatingKind   = schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}

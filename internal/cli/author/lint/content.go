@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/author/fields"
-	"lockstep.run/lockstep/internal/cli/author/gates"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
@@ -82,25 +80,6 @@ func hasLatestTag(image string) bool {
 	return tag == "" || tag == "latest"
 }
 
-// serviceWithoutBackend reports Services whose selector matches no pods of the package.
-func serviceWithoutBackend(c *oneCase, r reporter) {
-	for _, o := range c.of(serviceKind) {
-		selects := len(fields.Map(o.Object, "spec", "selector")) > 0
-		if selects && len(c.backends(o, podKind)) == 0 && len(c.backends(o, workloadKinds...)) == 0 && !c.makesPods() {
-			r.at(o, "spec.selector", "Use the labels of the pods that serve it.", "no workload of the package has pods with these labels")
-		}
-	}
-}
-
-// makesPods reports whether the package has custom resources, whose controllers might create pods,
-// or workloads that can write pods and their labels.
-func (c *oneCase) makesPods() bool {
-	return slices.ContainsFunc(c.objects, func(o *object) bool {
-		custom := strings.Contains(o.kind.Group, ".") && !strings.HasSuffix(o.kind.Group, ".k8s.io")
-		return custom || o.is(workloadKinds...) && gates.MayWritePods(c.objects, o)
-	})
-}
-
 // secretInImage reports plain files with values of Secrets, one finding for each field.
 func secretInImage(c *oneCase, r reporter) {
 	for _, o := range c.of(secretKind) {
@@ -114,24 +93,6 @@ func secretInImage(c *oneCase, r reporter) {
 					break
 				}
 			}
-		}
-	}
-}
-
-// allPowers reports roles without limits, and bindings of cluster-admin.
-func allPowers(c *oneCase, r reporter) {
-	for _, o := range c.of(roleKind, clusterRoleKind) {
-		for i, rule := range fields.Maps(o.Object, "rules") {
-			everything := func(field string) bool { return slices.Contains(fields.Texts(rule, field), "*") }
-			if everything("verbs") && everything("resources") && everything("apiGroups") {
-				r.at(o, fmt.Sprintf("rules[%d]", i), "Name the API groups, resources and verbs that it needs.", "it allows every verb on every resource")
-			}
-		}
-	}
-
-	for _, o := range c.of(roleBindingKind, clusterRoleBindingKind) {
-		if fields.Text(o.Object, "roleRef", "name") == "cluster-admin" && fields.Text(o.Object, "roleRef", "kind") == "ClusterRole" {
-			r.at(o, "roleRef", "Bind a role with only the rights that it needs.", "it binds cluster-admin")
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"lockstep.run/lockstep/internal/loader/violation"
 )
 
 // Level is the severity of a rule.
@@ -29,19 +31,7 @@ type Finding struct {
 	Rule  string `json:"rule"`
 	Level Level  `json:"level"`
 
-	// Component of the package; empty for the root.
-	Component string `json:"component,omitempty"`
-	Path      string `json:"path,omitempty"`
-
-	// Document and Line count from 1; 0 means the whole file.
-	Document int `json:"document,omitempty"`
-	Line     int `json:"line,omitempty"`
-
-	// Object, such as "apps/v1 Deployment web".
-	Object  string `json:"object,omitempty"`
-	Field   string `json:"field,omitempty"`
-	Details string `json:"details"`
-	Remedy  string `json:"remedy,omitempty"`
+	violation.Violation
 }
 
 // compare orders findings by level and place.
@@ -61,7 +51,7 @@ type reporter struct {
 
 // newReporter returns a reporter for a rule. A finding without another place is in the manifest.
 func newReporter(rule Rule, c *oneCase, findings *[]Finding) reporter {
-	base := Finding{Rule: rule.Name, Level: rule.Level, Component: c.Component, Path: "manifest.yaml"}
+	base := Finding{rule.Name, rule.Level, violation.Violation{Component: c.Component, Path: "manifest.yaml"}}
 	if _, ok := c.files["manifest.yml"]; ok {
 		base.Path = "manifest.yml"
 	}

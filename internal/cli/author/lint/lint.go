@@ -3,6 +3,7 @@ package lint
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,27 +20,18 @@ const DisableAnnotation = "lint.lockstep.run/disable"
 
 // Options choose the rules.
 type Options struct {
-	// If Only is not empty, only its rules run. The rules in Disable never run.
-	Only, Disable []string
+	// Disable are the rules that do not run.
+	Disable []string
 	// From are the files of the package to upgrade; nil if there is none.
 	From loader.Files
 }
-
-// FromError means that the package of Options.From cannot be loaded.
-type FromError struct{ Err error }
-
-// Error implements error.
-func (e *FromError) Error() string { return "the older package: " + e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *FromError) Unwrap() error { return e.Err }
 
 // Run returns the findings of the rules. The error for an invalid package is of type
 // violation.Violations.
 func Run(ctx context.Context, files loader.Files, opts Options) ([]Finding, error) {
 	known := ruleNames()
 	// A mistyped rule would otherwise be disabled without an effect.
-	for _, name := range slices.Concat(opts.Only, opts.Disable) {
+	for _, name := range opts.Disable {
 		if !slices.Contains(known, name) {
 			return nil, fmt.Errorf("there is no rule %q. %s", name, violation.Suggest(name, known, "The rules are: "+strings.Join(known, ", ")+"."))
 		}
@@ -52,7 +44,8 @@ func Run(ctx context.Context, files loader.Files, opts Options) ([]Finding, erro
 	if opts.From != nil {
 		older, err := load(ctx, opts.From, false)
 		if err != nil {
-			return nil, &FromError{err}
+			// Its problems are text, because the reader would look for violations in the newer package.
+			return nil, errors.New("the older package is invalid: " + err.Error())
 		}
 		pair(cases, older)
 	}
@@ -61,7 +54,7 @@ func Run(ctx context.Context, files loader.Files, opts Options) ([]Finding, erro
 	for _, c := range cases {
 		disabled := append(disabledRules(c.manifest), opts.Disable...)
 		for _, rule := range Rules() {
-			if !slices.Contains(disabled, rule.Name) && (len(opts.Only) == 0 || slices.Contains(opts.Only, rule.Name)) {
+			if !slices.Contains(disabled, rule.Name) {
 				rule.check(c, newReporter(rule, c, &findings))
 			}
 		}

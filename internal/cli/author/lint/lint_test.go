@@ -3,6 +3,7 @@ package lint
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -127,12 +128,11 @@ metadata: {name: first, namespace: shop, annotations: {package-operator.run/phas
 `
 
 const (
-	otherItem   = "metadata: {name: first, namespace: shop, annotations: {package-operator.run/phase: last}}\n"
-	crdStatus   = "{status: {type: object, properties"
-	crdSpec     = "{spec: {type: object, x-kubernetes-preserve-unknown-fields: true}, "
-	autoscaler  = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: shop, namespace: shop, annotations: {package-operator.run/phase: last}}\nspec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: shop}}\n"
-	part        = "---\napiVersion: package-operator.run/v1alpha1\nkind: ClusterPackage\nmetadata: {name: part, annotations: {package-operator.run/phase: last, package-operator.run/collision-protection: None}}\n"
-	certificate = "---\napiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: shop, namespace: shop, annotations: {package-operator.run/phase: last}}\n"
+	otherItem  = "metadata: {name: first, namespace: shop, annotations: {package-operator.run/phase: last}}\n"
+	crdStatus  = "{status: {type: object, properties"
+	crdSpec    = "{spec: {type: object, x-kubernetes-preserve-unknown-fields: true}, "
+	autoscaler = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: shop, namespace: shop, annotations: {package-operator.run/phase: last}}\nspec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: shop}}\n"
+	part       = "---\napiVersion: package-operator.run/v1alpha1\nkind: ClusterPackage\nmetadata: {name: part, annotations: {package-operator.run/phase: last, package-operator.run/collision-protection: None}}\n"
 )
 
 // edit is a change of the good package: texts and their replacements.
@@ -190,12 +190,6 @@ func TestRules(t *testing.T) {
 		{"webhook-before-backend", edit{webhookPhase, strings.Replace(webhookPhase, "webhooks", "deploy", 1)},
 			edit{webhookPhase, strings.Replace(webhookPhase, "webhooks", "deploy", 1), "  sideEffects: None", "  sideEffects: None\n  failurePolicy: Ignore"},
 			`webhook.yaml:3 webhooks[name="items.shop.example.com"] it is in phase "deploy", and Deployment shop, which it needs, in phase "deploy"`, nil},
-		{"unbounded-dependency", edit{"  scopes: [Cluster]\n", "  scopes: [Cluster]\n  dependencies: [{name: db, package: {name: db.example.com}}]\n"},
-			edit{"  scopes: [Cluster]\n", "  scopes: [Cluster]\n  dependencies: [{name: db, package: {name: db.example.com, version: 1.x}}, {name: c, api: {apiVersion: v1, kind: X}}]\n"},
-			"manifest.yaml spec.dependencies[0].package.version any version of db.example.com is accepted, even a later major one", nil},
-		{"undeclared-api", edit{otherItem, otherItem + certificate + strings.Replace(certificate, "name: shop", "name: other", 1)},
-			edit{otherItem, otherItem + certificate, "  scopes: [Cluster]\n", "  scopes: [Cluster]\n  dependencies: [{name: c, api: {apiVersion: cert-manager.io/v1, kind: Certificate}}]\n"},
-			"neither Kubernetes nor the package provides cert-manager.io/v1 Certificate, and no dependency names it", nil},
 		{"webhook-own-api-group", edit{webhookRules, strings.Replace(webhookRules, "[shop.example.com]", "[package-operator.run]", 1)},
 			edit{webhookRules, strings.Replace(webhookRules, "[shop.example.com]", "[\"*\"]", 1)},
 			"it matches package-operator.run", nil},
@@ -234,16 +228,7 @@ func TestRules(t *testing.T) {
 			"image None/shop", nil},
 		{"latest-image", edit{"{{ .images.shop }}", "shop:latest"}, edit{"{{ .images.shop }}", "shop:latest@sha256:0123456789012345678901234567890123456789012345678901234567890123"}, "shop:latest", nil},
 		{"unpinned-image", edit{"{{ .images.shop }}", "example.com/shop:v1"}, nil, "example.com/shop:v1", nil},
-		{"service-without-backend", edit{"spec: {selector: {app: shop}, ports", "spec: {selector: {app: other}, ports", "\n-- item.yaml", "\n-- item.txt"}, edit{"spec: {selector: {app: shop}, ports", "spec: {selector: {app: other}, ports"},
-			"no workload of the package has pods with these labels", nil},
 		{"secret-in-image", edit{"-- secret.yaml.gotmpl", "-- secret.yaml"}, nil, `it has a value for "password"`, nil},
-		{"service-without-backend", edit{"spec: {selector: {app: shop}, ports", "spec: {selector: {app: other}, ports", "\n-- item.yaml", "\n-- item.txt"},
-			append(edit{"spec: {selector: {app: shop}, ports", "spec: {selector: {app: other}, ports", "\n-- item.yaml", "\n-- item.txt"},
-				webhookOwner[0], strings.Replace(webhookOwner[1], "[admissionregistration.k8s.io], resources: [validatingwebhookconfigurations]", "[''], resources: [pods]", 1)),
-			"no workload of the package", nil},
-		{"all-powers", edit{"apiGroups: [\"\"]", "apiGroups: [\"*\"]"}, nil, "it allows every verb on every resource", nil},
-		{"all-powers", edit{"kind: ClusterRole\nmetadata: {name: shop, annotations: {package-operator.run/phase: rbac}}\nrules: [{apiGroups: [\"\"], resources: [\"*\"], verbs: [\"*\"]}]",
-			"kind: ClusterRoleBinding\nmetadata: {name: shop, annotations: {package-operator.run/phase: rbac}}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}"}, nil, "it binds cluster-admin", nil},
 		{"immutable-field", edit{"selector: {matchLabels: {app: shop}}", "selector: {matchLabels: {app: shop2}}", "labels: {app: shop}", "labels: {app: shop2}"},
 			edit{"selector: {matchLabels: {app: shop}}", "selector: {matchLabels: {app: shop2}}", "labels: {app: shop}", "labels: {app: shop2}",
 				"namespace: shop, annotations: {package-operator.run/phase: deploy}}\nspec:\n", "namespace: shop, annotations: {package-operator.run/phase: deploy, package-operator.run/on-immutable: Recreate}}\nspec:\n"},
@@ -265,21 +250,18 @@ func TestRules(t *testing.T) {
 		{"unknown-rule", edit{"metadata: {name: shop}\nspec:\n  version", "metadata: {name: shop, annotations: {lint.lockstep.run/disable: 'no-tets, no-version'}}\nspec:\n  version"}, nil, `there is no rule "no-tets"`, nil},
 		{"no-tests", edit{"  - name: one\n    context: {package: {metadata: {name: shop}}}\n  - name: two\n    context: {package: {metadata: {name: shop-two}}}\n", ""}, nil, "there is no test case", nil},
 		{"no-version", edit{"  version: 1.0.0\n", ""}, nil, "there is no version", nil},
-		{"no-display", edit{", maintainers: [{name: Us}]", ""}, nil, "it has no maintainers", nil},
-		{"undocumented-config", edit{", description: Replicas of the shop.", ""}, nil,
-			"spec.config.openAPIV3Schema.properties.shop.properties.replicas the key shop.replicas has no description", nil},
 	}
-	covered := map[string]bool{"unused-image": true, "probe-misses-failed-rollout": true, "not-rendered": true} // they have their own tests
+	covered := map[string]bool{"probe-misses-failed-rollout": true, "not-rendered": true} // they have their own tests
 	for _, test := range tests {
 		covered[test.rule] = true
-		opts := Options{Only: []string{test.rule}}
+		opts := Options{}
 		if test.from != nil {
 			opts.From = test.from.apply(t)
 		}
-		if got := found(t, test.bad.apply(t), opts); strings.Count(strings.Join(got, "\n"), test.want) != 1 {
+		if got := found(t, test.bad.apply(t), opts, test.rule); strings.Count(strings.Join(got, "\n"), test.want) != 1 {
 			t.Errorf("%s: got %q, want %s once", test.rule, got, test.want)
 		}
-		if got := found(t, test.fine.apply(t), opts); len(got) > 0 {
+		if got := found(t, test.fine.apply(t), opts, test.rule); len(got) > 0 {
 			t.Errorf("%s: found in a good package: %q", test.rule, got)
 		}
 	}
@@ -288,15 +270,6 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s has no test", rule.Name)
 		}
 	}
-}
-
-func TestUnusedImage(t *testing.T) {
-	t.Parallel()
-	const second = "images: [{name: shop, image: \"example.com/shop:v1\"}, {name: helper, image: \"example.com/helper:v1\"}]"
-	const locked = "digest: \"sha256:0123456789012345678901234567890123456789012345678901234567890123\"}, {name: helper, image: \"example.com/helper:v1\", digest: \"sha256:0123456789012345678901234567890123456789012345678901234567890123\"}]"
-	bad := edit{"images: [{name: shop, image: \"example.com/shop:v1\"}]", second, "digest: \"sha256:0123456789012345678901234567890123456789012345678901234567890123\"}]", locked}
-	want := []string{`info manifest.yaml spec.images[1] no template names the image "helper"`}
-	require.Equal(t, want, found(t, bad.apply(t), Options{Only: []string{"unused-image"}}))
 }
 
 // needy cannot be rendered with its default configuration.
@@ -365,20 +338,23 @@ func TestJobsThatPass(t *testing.T) {
 		"a Job whose name is a template": {"job.yaml.gotmpl", "clean-{{ .package.metadata.name | sha256sum | trunc 8 }}", "", 0},
 		"a Job in a template":            {"job.yaml.gotmpl", "clean", "", 1},
 	} {
-		opts := Options{Only: []string{"immutable-field"}, From: with(tc.file, tc.name, tc.spec, "example.com/a:v1")}
-		if got := found(t, with(tc.file, tc.name, tc.spec, "example.com/a:v2"), opts); len(got) != tc.want {
+		opts := Options{From: with(tc.file, tc.name, tc.spec, "example.com/a:v1")}
+		if got := found(t, with(tc.file, tc.name, tc.spec, "example.com/a:v2"), opts, "immutable-field"); len(got) != tc.want {
 			t.Errorf("%s: %q", reason, got)
 		}
 	}
 }
 
-// found returns the findings in short form.
-func found(t *testing.T, files loader.Files, opts Options) []string {
+// found returns the findings of some rules in short form; of all rules if none is named.
+func found(t *testing.T, files loader.Files, opts Options, rules ...string) []string {
 	t.Helper()
 	findings, err := Run(context.Background(), files, opts)
 	require.NoError(t, err)
 	var lines []string
 	for _, f := range findings {
+		if len(rules) > 0 && !slices.Contains(rules, f.Rule) {
+			continue
+		}
 		place := f.Path
 		if f.Line > 0 {
 			place += ":" + strconv.Itoa(f.Line)
@@ -397,9 +373,9 @@ func TestGoodPackageHasNoFindings(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	t.Parallel()
-	bad := edit{"  version: 1.0.0\n", "", ", description: Replicas of the shop.", "", ", maintainers: [{name: Us}]", ""}.apply(t)
-	require.Equal(t, []string{"warning manifest.yaml spec.version there is no version", "info manifest.yaml spec.config.openAPIV3Schema.properties.shop.properties.replicas the key shop.replicas has no description"}, found(t, bad, Options{}), "sorted by level, each once")
-	if got := found(t, bad, Options{Disable: []string{"no-version", "undocumented-config"}}); len(got) > 0 {
+	bad := edit{"  version: 1.0.0\n", "", "  minReadySeconds: 5\n", ""}.apply(t)
+	require.Equal(t, []string{"warning manifest.yaml spec.version there is no version", "info deploy.yaml.gotmpl spec.template.spec.containers no container has a readinessProbe or a startupProbe, and minReadySeconds is 0"}, found(t, bad, Options{}), "sorted by level, each once")
+	if got := found(t, bad, Options{Disable: []string{"no-version", "ready-at-once"}}); len(got) > 0 {
 		t.Errorf("disabled: %q", got)
 	}
 	annotated := edit{"  version: 1.0.0\n", "", "metadata: {name: shop}", "metadata: {name: shop, annotations: {lint.lockstep.run/disable: 'no-version, no-tests'}}"}.apply(t)

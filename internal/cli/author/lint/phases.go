@@ -7,6 +7,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/author/fields"
+	"lockstep.run/lockstep/internal/cli/author/gates"
 )
 
 // webhooks visits all webhooks that fail closed.
@@ -29,7 +30,7 @@ func webhookBeforeBackend(c *oneCase, r reporter) {
 				continue
 			}
 
-			for _, backend := range append(c.backends(service, workloadKinds...), service) {
+			for _, backend := range append(gates.Selected(c.objects, service), service) {
 				if backend.phase == o.phase && c.completes(o) && c.refused(o) == nil {
 					continue
 				}

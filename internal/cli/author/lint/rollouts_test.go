@@ -85,7 +85,7 @@ func TestProbeMissesFailedRollout(t *testing.T) {
 		{"a surge hides new pods behind old ones", "DaemonSet", "updateStrategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}", []string{"{fieldsEqual: {fieldA: .status.updatedNumberScheduled, fieldB: .status.desiredNumberScheduled}}"}, ""},
 	}
 	for _, test := range tests {
-		got := found(t, probed(test.kind, test.spec, entry(test.kind, test.checks...)), Options{Only: []string{"probe-misses-failed-rollout"}})
+		got := found(t, probed(test.kind, test.spec, entry(test.kind, test.checks...)), Options{}, "probe-misses-failed-rollout")
 		if (len(got) > 0) != (test.want != "") || len(got) > 0 && !strings.HasSuffix(got[0], test.want) {
 			t.Errorf("%s: %s: got %q, want %q", test.kind, test.reason, got, test.want)
 		}
@@ -103,7 +103,7 @@ func TestRecipesNoticeFailedRollouts(t *testing.T) {
 	for kind, all := range specs {
 		_, recipe := probes.Recipe(kind)
 		for _, spec := range all {
-			if got := found(t, probed(kind, spec, recipe), Options{Only: []string{"probe-misses-failed-rollout"}}); len(got) > 0 {
+			if got := found(t, probed(kind, spec, recipe), Options{}, "probe-misses-failed-rollout"); len(got) > 0 {
 				t.Errorf("%s %q: %q", kind, spec, got)
 			}
 		}
@@ -111,7 +111,7 @@ func TestRecipesNoticeFailedRollouts(t *testing.T) {
 	for _, folder := range []string{"operator/cluster", "operator/namespaced", "format"} {
 		files, err := loader.ReadFolder("../../../../examples/" + folder)
 		require.NoError(t, err)
-		if got := found(t, files, Options{Only: []string{"probe-misses-failed-rollout"}}); len(got) > 0 {
+		if got := found(t, files, Options{}, "probe-misses-failed-rollout"); len(got) > 0 {
 			t.Errorf("%s: %q", folder, got)
 		}
 	}

@@ -5,16 +5,16 @@ import "slices"
 // Rule is one kind of mistake.
 type Rule struct {
 	// Name is stable.
-	Name  string `json:"name"`
-	Level Level  `json:"level"`
+	Name  string
+	Level Level
 
 	check func(*oneCase, reporter)
 
 	// Summary is a sentence about the mistake and why it matters.
-	Summary string `json:"summary"`
+	Summary string
 
-	// Remedy is a sentence about how to correct it, for the reference.
-	Remedy string `json:"-"`
+	// Remedy is a sentence about how to correct it.
+	Remedy string
 }
 
 // Rules returns all rules, sorted by level and name.
@@ -66,9 +66,6 @@ func errorRules() []Rule {
 // warningRules are the rules for failures later or under load.
 func warningRules() []Rule {
 	return []Rule{
-		{"all-powers", Warning, allPowers,
-			"A role allows everything on everything, or cluster-admin is bound.",
-			"Name the API groups, resources and verbs that it needs."},
 		{"finalizer", Warning, finalizer,
 			"An object is created with a finalizer: its deletion, and the package's, waits for a controller that removes the finalizer.",
 			"Let the controller set it."},
@@ -102,9 +99,6 @@ func warningRules() []Rule {
 		{"replicas-and-autoscaler", Warning, replicasAndAutoscaler,
 			"A workload states its replicas, and a HorizontalPodAutoscaler of the package changes them: the engine resets them.",
 			"Leave `spec.replicas` out, or name it under `spec.ignoredFields`."},
-		{"service-without-backend", Warning, needsAll(serviceWithoutBackend),
-			"A Service selects no pods of the package in its namespace.",
-			"Use the labels of the pods that serve it."},
 		{"unknown-rule", Warning, once(unknownRule),
 			"The manifest disables a rule that does not exist: the intended rule still applies.",
 			"Use the suggested name."},
@@ -120,24 +114,9 @@ func infoRules() []Rule {
 		{"custom-resource-probe", Info, once(customResourceProbe),
 			"A phase waits for the status of a custom resource of the package: if the controller only sets it in some configurations, the package never becomes available in the others.",
 			"Remove the probe if that can happen, or disable the rule if the status is always set."},
-		{"no-display", Info, once(noDisplay),
-			"The manifest has a version but lacks the fields that a catalogue shows: a name, a short description, maintainers.",
-			"Fill in `spec.display`."},
 		{"ready-at-once", Info, readyAtOnce,
 			"No container of a workload's pods has a readiness or startup probe: they count as ready as soon as they run, and later phases continue even if the pods crash a moment later.",
 			"Add a `readinessProbe`, or set `minReadySeconds` to the duration of a failing start."},
-		{"unbounded-dependency", Info, once(unboundedDependency),
-			"A dependency on a package has no version range: even a later major version is installed for it.",
-			"Write the versions that the package works with."},
-		{"undeclared-api", Info, needsAll(undeclaredAPI),
-			"An object is of a kind that neither Kubernetes nor the package provides, and no dependency names it: if the cluster does not serve it, the rollout is stuck.",
-			"Name the API, or the package that provides it, in `spec.dependencies`."},
-		{"undocumented-config", Info, once(undocumentedConfig),
-			"A configuration key has no description, which `kubectl package inspect` would show.",
-			"Describe the effect of the key and its unit."},
-		{"unused-image", Info, once(needsAll(unusedImage)),
-			"An image of the manifest is used by no template.",
-			"Remove the image, or use it."},
 	}
 }
 
