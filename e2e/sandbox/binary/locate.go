@@ -121,7 +121,7 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 }
 
 // buildEnv returns the environment without the caller's own settings for builds, so that all
-// builds produce the same binary and need no C compiler. The flags are those of the script task:
+// builds produce the same binary and need no C compiler. The script task uses the same flags:
 // the manager then takes the packages that both need from Go's build cache.
 func buildEnv() []string {
 	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOWORK=off")
