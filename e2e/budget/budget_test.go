@@ -45,7 +45,7 @@ func expectations(w measure.Workload, slices int) []expectation {
 	return []expectation{
 		{
 			scenario: measure.Install, applies: n,
-			all:    n + 2*slices + packages*11 + schemas, // a slice is created, and then owned by its set
+			all:    n + 2*slices + packages*10 + schemas, // a slice is created, and then owned by its set
 			writes: n + 2*slices + packages*5,            // finalizer, deployment, its template, set, and one to spare
 			reads:  schemas + slices + packages,          // one look at the objects that exist before
 		},
@@ -109,16 +109,16 @@ func judge(t *testing.T, c *measure.Cluster, want expectation, m measure.Measure
 			fail("%.0f %s, at most %.0f", m.Value(l.Measure), l.Measure, l.AtMost)
 		}
 	}
-	limit := m.Count.Requests
+	limit, seconds := m.Count.Requests, int(m.Span.Seconds()) // a status reports progress once a second
 	if want.all > 0 {
-		limit = want.all + c.Workload.Packages*int(m.Span.Seconds()) // a status reports progress once a second
+		limit = want.all + c.Workload.Packages*seconds
 	}
 	again := overloaded(m) // each is requested once more
 	for what, x := range map[string]struct{ got, most int }{
 		"requests":         {m.Count.Requests, limit},
 		"writes":           {m.Count.Writes, cmp.Or(want.writes, m.Count.Writes)},
 		"reads and lists":  {m.Count.Reads + m.Count.Lists, want.reads},
-		"refused requests": {m.Count.Refused, want.refused},
+		"refused requests": {m.Count.Refused, want.refused * (1 + seconds)},
 	} {
 		if x.got > x.most+again {
 			fail("%d %s, at most %d", x.got, what, x.most)

@@ -122,7 +122,8 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 
 // buildEnv returns the environment without the caller's own settings for builds, so that all
 // builds produce the same binary and need no C compiler. The script task uses the same flags:
-// the manager then takes the packages that both need from Go's build cache.
+// the manager then takes the packages that both need from Go's build cache. Compilers are short
+// processes, so collecting their garbage wastes a tenth of the time.
 func buildEnv() []string {
-	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOWORK=off")
+	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOGC=400", "GOWORK=off")
 }

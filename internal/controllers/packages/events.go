@@ -2,7 +2,6 @@ package packages
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,33 +10,28 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
-	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
 // Reasons of events that are not reasons of conditions.
 const (
-	eventUnpacked    = "Unpacked"
 	eventUnavailable = "Unavailable"
 	eventIgnored     = "FieldsIgnored"
 	eventUnmarked    = "DependentNotMarked"
 	eventDependents  = "DependentsAffected"
 )
 
-// transitionEvents returns the events of a transition. A package that is loaded and available by
-// the same status gets only one, because events are costly if many packages are installed.
+// transitionEvents returns the events of a transition: failures, and the end of one. A package that
+// becomes available at once gets none, because events are costly if many packages are installed and
+// its conditions say as much.
 func transitionEvents(before, after *corev1alpha1.PackageStatus, o outcome) []statuswriter.Event {
 	var all []statuswriter.Event
 	add := func(kind, reason, action, note string) {
 		all = append(all, statuswriter.Event{Kind: kind, Reason: reason, Action: action, Note: note})
 	}
-	loaded := ""
-	if o.step == stepDeploy && o.content != nil && newlyUnpacked(before, after) {
-		loaded = loadedMessage(o.content)
-		if len(o.content.Warnings) > 0 {
-			add(corev1.EventTypeWarning, eventIgnored, "Unpack", strings.Join(o.content.Warnings, "\n"))
-		}
+	if o.step == stepDeploy && o.content != nil && len(o.content.Warnings) > 0 && newlyUnpacked(before, after) {
+		add(corev1.EventTypeWarning, eventIgnored, "Unpack", strings.Join(o.content.Warnings, "\n"))
 	}
 
 	if c := became(before, after, corev1alpha1.ConditionResolved, metav1.ConditionFalse); c != nil {
@@ -60,13 +54,8 @@ func transitionEvents(before, after *corev1alpha1.PackageStatus, o outcome) []st
 		add(corev1.EventTypeWarning, c.Reason, "Watch", c.Message)
 	}
 
-	if c := became(before, after, corev1alpha1.ConditionAvailable, metav1.ConditionTrue); c != nil {
-		add(corev1.EventTypeNormal, corev1alpha1.ReasonAvailable, "Rollout", strings.TrimSpace(loaded+" "+c.Message))
-		return all
-	}
-
-	if loaded != "" {
-		add(corev1.EventTypeNormal, eventUnpacked, "Unpack", loaded)
+	if c := became(before, after, corev1alpha1.ConditionAvailable, metav1.ConditionTrue); c != nil && meta.IsStatusConditionFalse(before.Conditions, c.Type) {
+		add(corev1.EventTypeNormal, corev1alpha1.ReasonAvailable, "Rollout", c.Message)
 	}
 	if c := became(before, after, corev1alpha1.ConditionAvailable, metav1.ConditionFalse); c != nil && meta.IsStatusConditionTrue(before.Conditions, c.Type) {
 		add(corev1.EventTypeWarning, eventUnavailable, "Rollout", c.Message)
@@ -77,20 +66,6 @@ func transitionEvents(before, after *corev1alpha1.PackageStatus, o outcome) []st
 // newlyUnpacked reports whether something else is unpacked, also under the same spec.
 func newlyUnpacked(before, after *corev1alpha1.PackageStatus) bool {
 	return before.UnpackedHash != after.UnpackedHash || digestOf(before) != digestOf(after)
-}
-
-// loadedMessage names the loaded content with its digest, and the mirror if there is one.
-func loadedMessage(loaded *load.Content) string {
-	from := loaded.Resolved
-	name := from.Image
-	if name == "" {
-		name = fmt.Sprintf("%s %s of %s", from.PackageName, from.Version, from.Repository)
-	}
-	text := fmt.Sprintf("Loaded %s (%s)", name, from.Digest)
-	if loaded.Mirror != "" {
-		text += ", pulled from " + loaded.Mirror
-	}
-	return text + "."
 }
 
 // digestOf returns the digest of the resolved content; empty if there is none.

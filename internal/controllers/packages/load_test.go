@@ -140,10 +140,10 @@ func TestTransitionEvents(t *testing.T) {
 		content  *load.Content
 		want     string
 	}{
-		"installed":    {reason: "one event for the image", is: "Available=False/ObjectSetUnready", unpacked: true, content: loaded, want: "Normal/Unpacked"},
-		"with typo":    {reason: "ignored fields are named", unpacked: true, content: warned, want: "Warning/FieldsIgnored Normal/Unpacked"},
-		"both":         {reason: "one event if one status has both", is: "Available=True/Available", unpacked: true, content: loaded, want: "Normal/Available"},
-		"available":    {reason: "one for the rollout", was: "Available=False/X", is: "Available=True/Available", want: "Normal/Available"},
+		"installed":    {reason: "the conditions say it", is: "Available=False/ObjectSetUnready", unpacked: true, content: loaded},
+		"with typo":    {reason: "ignored fields are named", unpacked: true, content: warned, want: "Warning/FieldsIgnored"},
+		"at once":      {reason: "it never failed", is: "Available=True/Available", unpacked: true, content: loaded},
+		"available":    {reason: "the end of a wait", was: "Available=False/X", is: "Available=True/Available", want: "Normal/Available"},
 		"unavailable":  {reason: "a regression", was: "Available=True/Available", is: "Available=False/ProbeFailure", want: "Warning/Unavailable"},
 		"not yet":      {reason: "an install is not a regression", is: "Available=False/ObjectSetUnready"},
 		"other reason": {reason: "no transition", was: "Available=False/X", is: "Available=False/Y"},

@@ -180,6 +180,20 @@ func unpackedMessage(loaded *load.Content) string {
 	return message
 }
 
+// loadedMessage names the loaded content with its digest, and the mirror if there is one.
+func loadedMessage(loaded *load.Content) string {
+	from := loaded.Resolved
+	name := from.Image
+	if name == "" {
+		name = fmt.Sprintf("%s %s of %s", from.PackageName, from.Version, from.Repository)
+	}
+	text := fmt.Sprintf("Loaded %s (%s)", name, from.Digest)
+	if loaded.Mirror != "" {
+		text += ", pulled from " + loaded.Mirror
+	}
+	return text + "."
+}
+
 // invalidReason returns the reason of an error of a load; an author can correct violations.
 func invalidReason(err error) string {
 	var wrong violation.Violations
