@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/fetch"
@@ -84,8 +83,7 @@ func (r *Reconciler) queueFetch(ctx context.Context, j job, st *state, a *attemp
 				r.queueFetch(ctx, j, st, a)
 				return
 			}
-			if ended, current := r.memory.Update(&st.attempt, a, func(a *attempt) { r.end(j, a, got, err) }); current {
-				r.count(j, ended)
+			if _, current := r.memory.Update(&st.attempt, a, func(a *attempt) { r.end(j, a, got, err) }); current {
 				r.enqueue(j.repository.GetNamespace())
 			}
 		})
@@ -122,19 +120,4 @@ func (r *Reconciler) end(j job, a *attempt, got *result, err error) {
 	}
 
 	a.RetryAfter(r.Now(), repositoryBackoffMin, intervalOf(spec, r.Pace))
-}
-
-// count counts an ended fetch by its result.
-func (r *Reconciler) count(j job, ended *attempt) {
-	key := types.NamespacedName{Namespace: j.repository.GetNamespace(), Name: j.repository.GetName()}
-	r.memory.count(key, func(f *fetches) {
-		switch {
-		case ended.Err != nil:
-			f.failed++
-		case ended.Out.result.notModified:
-			f.unmodified++
-		default:
-			f.modified++
-		}
-	})
 }

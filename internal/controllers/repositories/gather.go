@@ -209,9 +209,6 @@ func (s *reconciliation) forget(name string, st *state) {
 	key := types.NamespacedName{Namespace: s.namespace, Name: name}
 	s.Sources.Use(key, nil)
 	s.memory.account.Count(memoryKey(key.Namespace, key.Name), 0)
-	s.memory.Lock()
-	delete(s.memory.fetches, key)
-	s.memory.Unlock()
 }
 
 // namespaceOf returns the namespace of the objects that a source names: for a

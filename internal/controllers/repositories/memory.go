@@ -1,9 +1,5 @@
 package repositories
 
-import (
-	"k8s.io/apimachinery/pkg/types"
-)
-
 // catalogueOf returns the catalogue of a namespace, and whether it was known before.
 func (r *Reconciler) catalogueOf(namespace string) (c *catalogue, known bool) {
 	r.memory.Lock()
@@ -30,19 +26,4 @@ func (r *Reconciler) drop(namespace string) {
 	r.memory.Lock()
 	defer r.memory.Unlock()
 	delete(r.memory.catalogues, namespace)
-}
-
-// count changes the counters of a repository.
-func (m *memory) count(key types.NamespacedName, add func(*fetches)) {
-	m.Lock()
-	defer m.Unlock()
-	if m.fetches == nil {
-		m.fetches = map[types.NamespacedName]*fetches{}
-	}
-	f := m.fetches[key]
-	if f == nil {
-		f = &fetches{}
-		m.fetches[key] = f
-	}
-	add(f)
 }

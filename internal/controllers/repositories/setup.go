@@ -38,7 +38,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	r.Sources.Enqueue = func(user types.NamespacedName) { r.enqueue(user.Namespace) }
 	build, err := r.queue.Controller(mgr, queueing.Settings[reconcile.Request]{
 		Name: "repository", Workers: repositoryWorkers, BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
-		Metrics: &exporter{reader: r.Client, memory: &r.memory},
+		Metrics: exporter{reader: r.Client},
 		Started: func(ctx context.Context) { r.life = log.IntoContext(ctx, mgr.GetLogger().WithName("repository")) },
 	})
 	if err != nil {

@@ -119,7 +119,6 @@ type memory struct {
 	// account counts the offers of repositories; it can be nil.
 	account    *quota.Memory
 	catalogues map[string]*catalogue
-	fetches    map[types.NamespacedName]*fetches
 }
 
 // catalogue is the memory of the repositories of a namespace, or of the cluster. Its
@@ -198,8 +197,5 @@ type download struct {
 	// otherwise from the one before.
 	rejected *contentError
 }
-
-// fetches counts the fetches of a repository by their outcome.
-type fetches struct{ modified, unmodified, failed int }
 
 func copyOf[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }

@@ -60,12 +60,6 @@ var (
 		"How often this process rendered the template.", labelName, labelNamespace)
 	RepositoryReady = gauge("lockstep_repository_ready",
 		"Whether the content of the repository is fetched and offered: 0 no, 1 yes, 2 not known.", "repository", "repository_namespace")
-	RepositoryPackages = gauge("lockstep_repository_packages",
-		"Number of packages that the repository offers.", "repository", "repository_namespace")
-	RepositoryVersions = gauge("lockstep_repository_versions",
-		"Number of versions of packages that the repository offers.", "repository", "repository_namespace")
-	RepositoryFetches = counter("lockstep_repository_fetches_total",
-		"How often this process fetched the repository: with new content (modified), unmodified, or failed.", "repository", "repository_namespace", "outcome")
 	Repositories = gauge("lockstep_repositories",
 		"Number of repositories that are ready, that failed, and whose state is not known.", "state")
 )
