@@ -36,7 +36,3 @@ const (
 	RequiredRange   = 256  // internal: bytes of the range of one dependent
 	EventNote       = 1024 // internal: bytes of an event's note that API servers accept
 )
-
-// ClockSkew is the most by which the clock of an API server can be ahead of the manager's: later
-// times were written by a client.
-const ClockSkew = time.Minute

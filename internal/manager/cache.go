@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/reflector"
 )
 
@@ -88,11 +87,7 @@ func sourceOf(config *rest.Config, options *cache.Options, obj runtime.Object) (
 			if err != nil {
 				return nil, err
 			}
-			if _, is := object.(corev1alpha1.GenericPackage); is {
-				err = json.Unmarshal([]byte(text), object)
-			} else {
-				err = json.Unmarshal(withoutFields(text), object)
-			}
+			err = json.Unmarshal(withoutFields(text), object)
 			object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as typed clients do
 			return object, err
 		},

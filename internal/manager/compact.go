@@ -38,7 +38,7 @@ func (k *ownKinds) compact(obj any) (any, error) {
 		return obj, nil
 	}
 
-	mutationcache.TrimFields(o)
+	o.SetManagedFields(nil)
 	if annotations := o.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
 		o.SetAnnotations(annotations)

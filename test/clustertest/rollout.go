@@ -74,7 +74,6 @@ func Revised(change func(*corev1alpha1.Package, *corev1alpha1.ObjectDeployment))
 	two := Revision(2, made("example.com/web:v2", digestTwo, `{"color":"red"}`, "front", "Package source image changed."),
 		PhaseOf("config"),
 		corev1alpha1.ObjectSetTemplatePhase{Name: "deploy", Slices: []string{"slice"}})
-	two.Annotations[corev1alpha1.ChangedWithAnnotation], two.Annotations[corev1alpha1.ChangedAtAnnotation] = "kubectl-edit", "2026-01-02T03:04:05Z"
 	slice := &corev1alpha1.ObjectSlice{ObjectMeta: metav1.ObjectMeta{Name: "slice", Namespace: "shop"}}
 	slice.Objects = PhaseOf("",
 		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":1,"template":{"spec":{"containers":[{"name":"side","image":"s"},{"name":"web","image":"web:v2"}]}}}}`,

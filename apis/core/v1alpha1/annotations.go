@@ -134,12 +134,6 @@ const (
 	// ChangeCauseAnnotation is the reason for a revision.
 	ChangeCauseAnnotation = "kubernetes.io/change-cause"
 
-	// ChangedWithAnnotation is the field manager of the change of the spec that a revision
-	// was made for, and ChangedAtAnnotation its time, on ObjectDeployments and revisions of
-	// Packages.
-	ChangedWithAnnotation = "package-operator.run/changed-with"
-	ChangedAtAnnotation   = "package-operator.run/changed-at"
-
 	// AwaitingActivationAnnotation is "true" on an ObjectSet that was made to await its
 	// activation.
 	AwaitingActivationAnnotation = "package-operator.run/awaiting-activation"

@@ -215,9 +215,7 @@ func normalise(obj *unstructured.Unstructured) {
 	delete(annotations, corev1alpha1.UnpackedHashAnnotation)
 	delete(annotations, corev1alpha1.TemplateDigestAnnotation)    // slices have names of their own
 	delete(annotations, corev1alpha1.PackageGenerationAnnotation) // the last writer, again
-	delete(annotations, corev1alpha1.ChangedWithAnnotation)       // not known of changes while no manager ran
-	delete(annotations, corev1alpha1.ChangedAtAnnotation)
-	delete(annotations, corev1alpha1.ClaimedAnnotation) // only if all objects were claimed at its creation; the condition stays
+	delete(annotations, corev1alpha1.ClaimedAnnotation)           // only if all objects were claimed at its creation; the condition stays
 	obj.SetAnnotations(annotations)
 	observed(obj.Object["status"], generation)
 	if conditions, found, _ := unstructured.NestedSlice(obj.Object, "status", "conditions"); found {

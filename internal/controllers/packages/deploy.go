@@ -108,7 +108,7 @@ func (s *reconciliation) install(
 	}
 
 	s.Accounts.copySettings(dep, s.pkg)
-	if err := deployment.Fill(dep, s.pkg, s.fingerprint, loaded, template, s.attempt.In.By); err != nil {
+	if err := deployment.Fill(dep, s.pkg, s.fingerprint, loaded, template); err != nil {
 		return err
 	}
 
@@ -183,7 +183,7 @@ func (s *reconciliation) upgrade(
 ) error {
 	before, lacks := copyOf(s.dep), deployment.LacksSlices(s.dep)
 	s.Accounts.copySettings(s.dep, s.pkg)
-	if err := deployment.Fill(s.dep, s.pkg, s.fingerprint, loaded, template, s.attempt.In.By); err != nil {
+	if err := deployment.Fill(s.dep, s.pkg, s.fingerprint, loaded, template); err != nil {
 		return err
 	}
 

@@ -53,7 +53,6 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 	}
 
 	s.pkg = pkg
-	s.state.load.Change.Note(pkg, s.dep == nil && pkg.PackageStatus().ObservedGeneration == 0)
 	return s, nil
 }
 
@@ -68,7 +67,7 @@ func (r *Reconciler) readPackage(ctx context.Context, known corev1alpha1.Generic
 		return nil, fmt.Errorf("read the package, because the cached state is outdated: %w", err)
 	}
 
-	mutationcache.TrimFields(pkg)
+	pkg.SetManagedFields(nil)
 	if !mutationcache.Reduced(known) {
 		r.Fresh.Put(pkg)
 	}

@@ -19,12 +19,6 @@ func (s *reconciliation) newAttempt() *load.Attempt {
 // startLoad starts a load if that was decided and it does not have to wait, and cancels any other.
 // Its end enqueues the Package.
 func (s *reconciliation) startLoad(ctx context.Context) (step, string, error) {
-	switch s.step {
-	case stepLoad, stepGather, stepPaused: // a change of the spec waits
-	default:
-		s.state.load.Change.Drop()
-	}
-
 	switch {
 	case s.step != stepLoad:
 		return s.step, s.why, nil
@@ -49,7 +43,7 @@ func (s *reconciliation) startLoad(ctx context.Context) (step, string, error) {
 
 	a, last := s.newAttempt(), s.attempt
 	s.attempt = a
-	s.loads.Start(s.state.load, in, a, last, reuse)
+	s.loads.Start(s.state.load, in, a, last)
 	return stepLoad, "", nil
 }
 

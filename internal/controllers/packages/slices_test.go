@@ -430,6 +430,6 @@ func shaped(t *testing.T, dep corev1alpha1.GenericObjectDeployment, pkg *corev1a
 	t.Helper()
 	dep = dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
 	Accounts{}.copySettings(dep, pkg)
-	require.NoError(t, deployment.Fill(dep, pkg, printOf(pkg), content, content.Template, nil))
+	require.NoError(t, deployment.Fill(dep, pkg, printOf(pkg), content, content.Template))
 	return dep
 }

@@ -65,7 +65,7 @@ func (s *Store) PutCreated(owner string, object client.Object) { s.put(object, o
 
 func (s *Store) put(object client.Object, owner string) {
 	kept := object.DeepCopyObject().(client.Object)
-	TrimFields(kept)
+	kept.SetManagedFields(nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep()

@@ -55,13 +55,12 @@ func newHistory(on command.Command) *cobra.Command {
 		Use:   "history RESOURCE",
 		Short: "List the revisions of a package or deployment",
 		Long: `List the revisions of a package or deployment, oldest first, with the cause of each and whether it
-succeeded. -o wide adds the time and the field manager that changed the spec; -o json and yaml print the
-ObjectSets. Values of Secrets are hidden.
+succeeded. -o wide adds the time; -o json and yaml print the ObjectSets. Values of Secrets are hidden.
 
 --timeline shows when each phase of the newest revision, or of --revision, was opened, applied and ready for
 the first time, how long that took, and the last obstacle, for the first 32 phases.
 
-More: docs/administrate/upgrade-and-back.md#who-changed-it`,
+More: docs/administrate/upgrade-and-back.md`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision), c.checkTimeline)
 	c.Output.Add(cmd, output.Names, wideFormat)
@@ -103,7 +102,7 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 
 	rows := [][]string{{"REVISION", "SUCCESSFUL", "CHANGE-CAUSE", "VERSION", "IMAGE"}}
 	if wide {
-		rows[0] = append(rows[0], "CREATED", "CHANGED-WITH")
+		rows[0] = append(rows[0], "CREATED")
 	}
 
 	for i, set := range r.Sets {
@@ -117,7 +116,7 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 		})
 
 		if wide {
-			rows[i+1] = append(rows[i+1], set.GetCreationTimestamp().UTC().Format(time.RFC3339), terminal.Line(changedWith(set)))
+			rows[i+1] = append(rows[i+1], set.GetCreationTimestamp().UTC().Format(time.RFC3339))
 		}
 	}
 
@@ -126,15 +125,6 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 	}
 
 	return nil
-}
-
-// changedWith returns the field manager that changed the spec for this revision, and the time.
-func changedWith(set corev1alpha1.GenericObjectSet) string {
-	with, at := set.GetAnnotations()[corev1alpha1.ChangedWithAnnotation], set.GetAnnotations()[corev1alpha1.ChangedAtAnnotation]
-	if with == "" {
-		return "-"
-	}
-	return with + " at " + at
 }
 
 // one prints one revision. The table has too little room for it, so YAML is the default.

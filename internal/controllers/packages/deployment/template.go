@@ -68,7 +68,6 @@ func CopySettings(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Gen
 	from, spec := pkg.PackageSpec(), dep.ObjectDeploymentSpec()
 	if change && account != spec.Template.Spec.ServiceAccountName {
 		spec.Template.Spec.ServiceAccountName = account
-		Annotate(dep, load.Unnamed()) // a revision is made of it, for another change than the last one
 	}
 
 	spec.Paused, spec.DriftPolicy, spec.ArchivalPolicy = from.Paused, from.DriftPolicy, from.ArchivalPolicy
@@ -119,10 +118,9 @@ func cloned(m map[string]string) map[string]string {
 }
 
 // Fill gives the deployment the content of the package, and keeps a template that means the same.
-// by is the user who changed the spec for it.
 func Fill(
 	dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage, unpacked load.Fingerprint,
-	loaded *load.Content, template corev1alpha1.ObjectSetTemplateSpec, by map[string]string,
+	loaded *load.Content, template corev1alpha1.ObjectSetTemplateSpec,
 ) error {
 	config, err := configOf(pkg)
 	if err != nil {
@@ -160,8 +158,6 @@ func Fill(
 
 	if first || !same || imageChanged || configChanged {
 		annotations[corev1alpha1.ChangeCauseAnnotation] = changeCause(loaded, first, imageChanged, configChanged)
-		maps.Copy(annotations, load.Unnamed())
-		maps.Copy(annotations, by)
 	}
 
 	maps.Copy(annotations, SlicedAnnotations(stored))

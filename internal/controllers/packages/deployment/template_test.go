@@ -39,7 +39,7 @@ func shaped(t *testing.T, dep corev1alpha1.GenericObjectDeployment, pkg *corev1a
 	t.Helper()
 	dep = dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
 	CopySettings(dep, pkg, "", true)
-	require.NoError(t, Fill(dep, pkg, printOf(pkg), content, content.Template, nil))
+	require.NoError(t, Fill(dep, pkg, printOf(pkg), content, content.Template))
 	return dep
 }
 
@@ -119,21 +119,6 @@ func TestShapeOfAChange(t *testing.T) {
 			pkg:    func(p *corev1alpha1.Package) { p.Spec.Image, p.Spec.Config = "x", ptrTo(raw(`{}`)) },
 			check:  func(d *corev1alpha1.ObjectDeployment) any { return d.Annotations[corev1alpha1.ChangeCauseAnnotation] },
 			want:   "Package source image and config changed.",
-		},
-		"spec as it was": {
-			reason: "the spec is unchanged: the tag has moved",
-			pkg: func(p *corev1alpha1.Package) {
-				p.Generation = 7
-			},
-			stored: func(d *corev1alpha1.ObjectDeployment) {
-				d.Annotations[corev1alpha1.ChangedWithAnnotation] = "kubectl"
-			},
-			content: func(c *load.Content) { c.Template.SuccessDelaySeconds = 5 },
-			check: func(d *corev1alpha1.ObjectDeployment) any {
-				_, has := d.Annotations[corev1alpha1.ChangedWithAnnotation]
-				return has
-			},
-			want: false,
 		},
 		"content alone": {
 			reason:  "another component, or another environment",

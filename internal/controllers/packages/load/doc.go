@@ -7,7 +7,6 @@
 //	pipeline.go       credentials and verification of an image; render.go: from its files to Content
 //	tags.go           whether a tag has moved
 //	installations.go  which Packages install a package that can be installed only once
-//	change.go         who changed the spec that is loaded
 //
 // The end of a load enqueues the Package. A failed load is repeated, later after each failure,
 // unless the package itself is wrong. The package does not write: Resume starts a large load once

@@ -64,8 +64,6 @@ type Package struct {
 	// pace limits the loads of a generation.
 	pace      *rate.Limiter
 	pacedFrom int64
-	// Change is the last change of the spec.
-	Change SpecChange
 
 	// ---- the lock of Loads ----
 
@@ -87,10 +85,6 @@ type Input struct {
 	NewDigest string
 	// RetryNumber is the number of retries of the Package at the start.
 	RetryNumber int
-	// since is the first generation that names this content, and By are the annotations that record
-	// its author; nil if unknown.
-	since int64
-	By    map[string]string
 }
 
 // Out is the state of a load, and of the deployment of its content.
@@ -242,12 +236,11 @@ func (p *Package) Delay(generation int64, now time.Time) time.Duration {
 }
 
 // Start starts an attempt, and cancels the last one.
-func (l *Loads) Start(p *Package, in Request, a, last *Attempt, reuse Unpacked) {
+func (l *Loads) Start(p *Package, in Request, a, last *Attempt) {
 	if last != nil && last.In.Fingerprint == a.In.Fingerprint && last.In.NewDigest == a.In.NewDigest && last.RetryValue == a.RetryValue {
 		a.Failures = last.Failures
 	}
 
-	p.Change.attribute(a, last, reuse)
 	own := client.ObjectKeyFromObject(in.Pkg)
 	in.installations = func(name string) (others []types.NamespacedName) {
 		others, a.Out.unread = l.claim(l.Life, p, own, name)

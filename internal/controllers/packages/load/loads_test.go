@@ -108,7 +108,7 @@ func (b *bench) of(name string) *Package {
 func (b *bench) startLoad(t *testing.T, pkg *corev1alpha1.Package) {
 	t.Helper()
 	a := &Attempt{In: Input{Fingerprint: Fingerprint{Spec: pkg.Spec.Image}}, RetryValue: background.RetryValue(pkg), Started: start}
-	b.Start(b.of(pkg.Name), Request{Pkg: pkg, Image: pkg.Spec.Image}, a, b.last(pkg.Name), UnpackedNever)
+	b.Start(b.of(pkg.Name), Request{Pkg: pkg, Image: pkg.Spec.Image}, a, b.last(pkg.Name))
 }
 
 // last returns the attempt of a Package, or nil.
