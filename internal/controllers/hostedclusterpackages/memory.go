@@ -29,7 +29,7 @@ func (m *memory) of(owner *corev1alpha1.HostedClusterPackage) *state {
 		if m.states == nil {
 			m.states = map[string]*state{}
 		}
-		st = &state{uid: owner.UID, refusals: map[string]*refusal{}, applied: map[types.UID]string{}, compared: map[types.UID]comparison{}}
+		st = &state{uid: owner.UID, refusals: map[string]*refusal{}, applied: map[types.UID]string{}}
 		m.states[owner.Name] = st
 	}
 	return st
@@ -53,30 +53,17 @@ func (s *state) forgetOthers(packages map[string]*corev1alpha1.Package, targets 
 	}
 	maps.DeleteFunc(s.refusals, func(namespace string, _ *refusal) bool { return !wanted[namespace] })
 	maps.DeleteFunc(s.applied, func(uid types.UID, _ string) bool { return !exist[uid] })
-	maps.DeleteFunc(s.compared, func(uid types.UID, _ comparison) bool { return !exist[uid] })
 }
 
 // isUpdated reports whether a Package matches the template, or the form that the API server gave
 // it.
 func (s *reconciliation) isUpdated(pkg *corev1alpha1.Package) (bool, error) {
-	last, known := s.state.compared[pkg.UID]
-	if known && last.hash == s.template.hash && last.generation == pkg.Generation &&
-		maps.Equal(last.labels, pkg.Labels) && maps.Equal(last.annotations, pkg.Annotations) {
-		return last.updated, nil
-	}
-
 	updated, err := s.template.matches(pkg)
-	if err == nil && !updated && s.state.applied[pkg.UID] != "" {
-		var digest string
-		digest, err = s.inputOf(pkg)
-		updated = s.state.applied[pkg.UID] == digest
+	if err != nil || updated || s.state.applied[pkg.UID] == "" {
+		return updated, err
 	}
-	if err != nil {
-		return false, err
-	}
-
-	s.state.compared[pkg.UID] = comparison{s.template.hash, pkg.Generation, pkg.Labels, pkg.Annotations, updated}
-	return updated, nil
+	digest, err := s.inputOf(pkg)
+	return s.state.applied[pkg.UID] == digest, err
 }
 
 // inputOf identifies the template and the present state of a Package; pkg can be nil.

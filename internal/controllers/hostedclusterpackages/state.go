@@ -94,17 +94,6 @@ type state struct {
 	// applied are digests of the Packages after an apply: values that the API server changes are
 	// not applied again.
 	applied map[types.UID]string
-	// compared are Packages as they were compared with the template last: most events are of their
-	// statuses.
-	compared map[types.UID]comparison
-}
-
-// comparison records whether a Package matches a template.
-type comparison struct {
-	hash                string
-	generation          int64
-	labels, annotations map[string]string
-	updated             bool
 }
 
 // refusal is a write of a Package that failed.
