@@ -6,18 +6,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/inputs/sources"
@@ -101,55 +100,18 @@ func (f *File) read() ([]byte, error) {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
 
-	all, err := decode(data)
+	all, cluster, user, err := decode(data)
 	if err != nil {
 		return data, nil // Parse reports the problem
 	}
 
-	cluster, user, err := current(all)
+	cluster.LocationOfOrigin, user.LocationOfOrigin = f.Path, f.Path
+	err = errors.Join(clientcmdapi.MinifyConfig(all), clientcmd.ResolveLocalPaths(all), clientcmdapi.FlattenConfig(all))
 	if err != nil {
-		return data, nil
+		return nil, refuse("", "names a file that cannot be read: "+err.Error(), "mount it, and let the agent read it")
 	}
 
-	for _, named := range []struct {
-		field string
-		path  *string
-		data  *[]byte
-	}{
-		{"cluster.certificate-authority", &cluster.CertificateAuthority, &cluster.CertificateAuthorityData},
-		{"user.client-certificate", &user.ClientCertificate, &user.ClientCertificateData},
-		{"user.client-key", &user.ClientKey, &user.ClientKeyData},
-	} {
-		if *named.path == "" {
-			continue
-		}
-		if *named.data, err = readBounded(f.resolve(*named.path)); err != nil {
-			return nil, refuse(named.field, "names a file that cannot be read", "mount it, and let the agent read it")
-		}
-		if len(*named.data) > limits.KubeconfigBytes {
-			return nil, refuse(named.field, fmt.Sprintf("names a file of more than %d bytes", limits.KubeconfigBytes), "keep only the entries that this cluster needs")
-		}
-		*named.path = ""
-	}
-
-	if user.TokenFile != "" {
-		user.TokenFile = f.resolve(user.TokenFile)
-	}
-
-	return json.Marshal(clientcmdv1.Config{
-		CurrentContext: "a",
-		Contexts:       []clientcmdv1.NamedContext{{Name: "a", Context: clientcmdv1.Context{Cluster: "a", AuthInfo: "a"}}},
-		Clusters:       []clientcmdv1.NamedCluster{{Name: "a", Cluster: *cluster}},
-		AuthInfos:      []clientcmdv1.NamedAuthInfo{{Name: "a", AuthInfo: *user}},
-	})
-}
-
-// resolve returns the path of a file that the kubeconfig names, in the same way as kubectl.
-func (f *File) resolve(path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(filepath.Dir(f.Path), path)
+	return clientcmd.Write(*all)
 }
 
 // Parse parses the result of Get.

@@ -3,15 +3,14 @@ package targets
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"fmt"
 	"net/url"
 
 	"k8s.io/client-go/rest"
-	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/loader/document"
 )
 
 // RefusedError is why a kubeconfig is not used.
@@ -39,12 +38,7 @@ func Parse(data []byte) (*rest.Config, error) { return parse(data, false) }
 
 // parse is Parse. tokenFile permits a file with the token.
 func parse(data []byte, tokenFile bool) (*rest.Config, error) {
-	all, err := decode(data)
-	if err != nil {
-		return nil, err
-	}
-
-	cluster, user, err := current(all)
+	_, cluster, user, err := decode(data)
 	if err != nil {
 		return nil, err
 	}
@@ -70,68 +64,29 @@ func parse(data []byte, tokenFile bool) (*rest.Config, error) {
 	return config, checkCertificates(config)
 }
 
-func decode(data []byte) (*clientcmdv1.Config, error) {
+// decode returns a kubeconfig with the cluster and the user of its current context.
+func decode(data []byte) (*clientcmdapi.Config, *clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
 	if len(data) > limits.KubeconfigBytes {
-		return nil, refuse("", fmt.Sprintf("has %d bytes; the limit is %d", len(data), limits.KubeconfigBytes), "leave only one context in it")
+		return nil, nil, nil, refuse("", fmt.Sprintf("has %d bytes; the limit is %d", len(data), limits.KubeconfigBytes), "leave only one context in it")
 	}
 
-	var value any
-	documents := 0
-	wrong := document.Each("", data, func(d *document.Document) {
-		documents++
-		value = d.Value
-	})
-
-	switch {
-	case len(wrong) > 0 && wrong[0].Line > 0:
-		return nil, refuse("", fmt.Sprintf("is not valid YAML in line %d", wrong[0].Line), "store the output of kubectl config view --raw --minify --flatten")
-	case len(wrong) > 0, documents != 1:
-		return nil, refuse("", "is not one YAML document", "store the output of kubectl config view --raw --minify --flatten")
+	all, err := clientcmd.Load(data)
+	if err != nil {
+		return nil, nil, nil, refuse("", "is not valid", "store the output of kubectl config view --raw --minify --flatten")
 	}
 
-	text, err := json.Marshal(value)
-	all := &clientcmdv1.Config{}
-	if err != nil || json.Unmarshal(text, all) != nil {
-		return nil, refuse("", "has fields of other types than a kubeconfig", "store the output of kubectl config view --raw --minify --flatten")
-	}
-
-	return all, nil
-}
-
-// current returns the cluster and the user of the current context.
-func current(all *clientcmdv1.Config) (*clientcmdv1.Cluster, *clientcmdv1.AuthInfo, error) {
 	const remedy = "name one that it has"
-	var context *clientcmdv1.Context
-	for i := range all.Contexts {
-		if all.Contexts[i].Name == all.CurrentContext {
-			context = &all.Contexts[i].Context
-			break
-		}
+	context := all.Contexts[all.CurrentContext]
+	switch {
+	case context == nil:
+		return nil, nil, nil, refuse("current-context", "is not one of its contexts", remedy)
+	case all.Clusters[context.Cluster] == nil:
+		return nil, nil, nil, refuse("context.cluster", "is not one of its clusters", remedy)
+	case all.AuthInfos[context.AuthInfo] == nil:
+		return nil, nil, nil, refuse("context.user", "is not one of its users", remedy)
 	}
 
-	if context == nil {
-		return nil, nil, refuse("current-context", "is not one of its contexts", remedy)
-	}
-
-	var cluster *clientcmdv1.Cluster
-	for i := range all.Clusters {
-		if all.Clusters[i].Name == context.Cluster {
-			cluster = &all.Clusters[i].Cluster
-			break
-		}
-	}
-
-	if cluster == nil {
-		return nil, nil, refuse("context.cluster", "is not one of its clusters", remedy)
-	}
-
-	for i := range all.AuthInfos {
-		if all.AuthInfos[i].Name == context.AuthInfo {
-			return cluster, &all.AuthInfos[i].AuthInfo, nil
-		}
-	}
-
-	return nil, nil, refuse("context.user", "is not one of its users", remedy)
+	return all, all.Clusters[context.Cluster], all.AuthInfos[context.AuthInfo], nil
 }
 
 // refusal is a field that must be empty.
@@ -157,7 +112,7 @@ const (
 	ownAccount = "use the token of a ServiceAccount of the target, or a client certificate"
 )
 
-func checkCluster(c *clientcmdv1.Cluster) error {
+func checkCluster(c *clientcmdapi.Cluster) error {
 	err := first([]refusal{
 		{"cluster.certificate-authority", c.CertificateAuthority != "", ofManager, embed},
 		{"cluster.insecure-skip-tls-verify", c.InsecureSkipTLSVerify, "would send credentials to any server that answers", "give certificate-authority-data"},
@@ -181,7 +136,7 @@ func checkCluster(c *clientcmdv1.Cluster) error {
 	return nil
 }
 
-func checkUser(u *clientcmdv1.AuthInfo, authorized bool) error {
+func checkUser(u *clientcmdapi.AuthInfo, authorized bool) error {
 	err := first([]refusal{
 		{"user.exec", u.Exec != nil, runs, ownAccount},
 		{"user.auth-provider", u.AuthProvider != nil, runs, ownAccount},

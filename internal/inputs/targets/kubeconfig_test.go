@@ -77,11 +77,11 @@ func TestParseRefuses(t *testing.T) {
 		{"no context", "current-context: other\n" + strings.Replace(kubeconfig(good, "", withToken), "current-context: main\n", "", 1), "current-context is not one of"},
 		{"no cluster", strings.Replace(kubeconfig(good, "", withToken), "cluster: c,", "cluster: d,", 1), "context.cluster is not one of"},
 		{"no user", strings.Replace(kubeconfig(good, "", withToken), "user: u,", "user: d,", 1), "context.user is not one of"},
-		{"no YAML", "a: [" + secretToken, "is not"},
-		{"two documents", "a: 1\n---\nb: 2\n", "is not one YAML document"},
-		{"nothing", "", "is not one YAML document"},
-		{"a list", "[1, 2]", "has fields of other types"},
-		{"types", "clusters: " + secretToken, "has fields of other types"},
+		{"no YAML", "a: [" + secretToken, "is not valid"},
+		{"two documents", "a: 1\n---\nb: 2\n", "current-context is not one of"},
+		{"nothing", "", "current-context is not one of"},
+		{"a list", "[1, 2]", "is not valid"},
+		{"types", "clusters: " + secretToken, "is not valid"},
 		{"large", strings.Repeat("#", limits.KubeconfigBytes+1), fmt.Sprintf("the limit is %d", limits.KubeconfigBytes)},
 		{"bomb", "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n" +
 			"e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n", "kubeconfig"},
@@ -130,7 +130,7 @@ func TestFile(t *testing.T) {
 	}
 	named := kubeconfig(s.URL, ", certificate-authority: ca.crt", "tokenFile: token")
 	write(t, file.Path, named)
-	if _, message := f.await(t, corev1alpha1.ReasonKubeconfigRefused); !strings.Contains(message, "cluster.certificate-authority names a file that cannot be read") {
+	if _, message := f.await(t, corev1alpha1.ReasonKubeconfigRefused); !strings.Contains(message, "the kubeconfig names a file that cannot be read: ") {
 		t.Errorf("without the certificate: %s", message)
 	}
 	write(t, filepath.Join(dir, "token"), secretToken)

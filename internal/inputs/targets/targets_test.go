@@ -345,7 +345,7 @@ func TestTargetsThatCannotBe(t *testing.T) {
 		{"no rights", forbidden.kubeconfig(), true, corev1alpha1.ReasonTargetUnauthorized, "may not get the namespace kube-system, which identifies the target: bind a ClusterRole to it there with the rule {apiGroups"},
 		{"an unknown authority", untrusted, true, corev1alpha1.ReasonTargetUnreachable, "certificate signed by unknown authority"},
 		{"on loopback", other.kubeconfig(), false, corev1alpha1.ReasonKubeconfigRefused, "--allow-local-targets"},
-		{"no key", nil, true, corev1alpha1.ReasonKubeconfigRefused, "is not one YAML document"},
+		{"no key", nil, true, corev1alpha1.ReasonKubeconfigRefused, "current-context is not one of"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
