@@ -60,72 +60,33 @@ const room = 1 << 10
 // parts of a status that determine its size.
 type parts struct {
 	status     any
-	phases     []corev1alpha1.PhaseStatus
 	conditions *[]metav1.Condition
 	blocking   *[]corev1alpha1.BlockingObject
 	controlled *[]corev1alpha1.ControlledObjectReference
 	timeline   *[]corev1alpha1.PhaseTimes
-	jobs       int
-	rejected   []corev1alpha1.RejectedContent
-	// dependencies and provides are records of a package, with limits of their own.
+	// dependencies are records of a package, with limits of their own.
 	dependencies []corev1alpha1.DependencyStatus
-	provides     []corev1alpha1.ProvidedAPI
 	resolved     *corev1alpha1.ResolvedPackage
 }
 
 func partsOf(status any) *parts {
 	switch s := status.(type) {
 	case *corev1alpha1.ObjectSetStatus:
-		return &parts{status: s, phases: s.Phases, conditions: &s.Conditions, blocking: &s.Blocking, controlled: &s.ControllerOf, timeline: &s.Timeline}
+		return &parts{status: s, conditions: &s.Conditions, blocking: &s.Blocking, controlled: &s.ControllerOf, timeline: &s.Timeline}
 	case *corev1alpha1.ObjectDeploymentStatus:
-		return &parts{status: s, phases: s.Phases, conditions: &s.Conditions, blocking: &s.Blocking, controlled: &s.ControllerOf, jobs: len(s.Jobs), rejected: s.Rejected}
+		return &parts{status: s, conditions: &s.Conditions, blocking: &s.Blocking, controlled: &s.ControllerOf}
 	case *corev1alpha1.PackageStatus:
-		p := &parts{status: s, phases: s.Phases, conditions: &s.Conditions, blocking: &s.Blocking, controlled: new([]corev1alpha1.ControlledObjectReference)}
-		p.dependencies = s.Dependencies
-		if s.Resolved != nil {
-			p.provides, p.resolved = s.Resolved.Provides, s.Resolved
+		return &parts{
+			status: s, conditions: &s.Conditions, blocking: &s.Blocking, controlled: new([]corev1alpha1.ControlledObjectReference),
+			dependencies: s.Dependencies, resolved: s.Resolved,
 		}
-		return p
 	}
 
 	return nil
 }
 
-// small reports whether the status certainly fits, without encoding it: a byte of text
-// takes six at most. Nearly all statuses are small.
-func (s *parts) small() bool {
-	const escaped, entry, names = 6, 256, 1024 // names of one object
-	size := entry*(len(s.phases)+len(*s.conditions)) + (entry+names)*(len(*s.blocking)+len(*s.controlled)+s.jobs)
-	for _, ph := range s.phases {
-		size += escaped * len(ph.Name)
-	}
-	for _, c := range *s.conditions {
-		size += escaped*len(c.Message) + len(c.Reason)
-	}
-	for _, b := range *s.blocking {
-		size += escaped * (len(b.Message) + len(b.Phase))
-	}
-	if s.timeline != nil && len(*s.timeline) > 0 {
-		size += sizeOf(*s.timeline)
-	}
-	if len(s.rejected) > 0 {
-		size += sizeOf(s.rejected)
-	}
-	if s.resolved != nil && len(s.resolved.Images) > 0 {
-		size += sizeOf(s.resolved.Images)
-	}
-	if len(s.dependencies)+len(s.provides) > 0 {
-		size += sizeOf(s.dependencies) + sizeOf(s.provides)
-	}
-
-	return size <= limits.StatusBytes-2*room
-}
-
 // fits reports whether the status is small enough without the condition Truncated.
 func (s *parts) fits() bool {
-	if s.small() {
-		return true
-	}
 	all := *s.conditions
 	defer func() { *s.conditions = all }()
 	*s.conditions = slices.Clone(all)
