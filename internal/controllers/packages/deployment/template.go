@@ -258,9 +258,6 @@ func normalize(entry map[string]any) bool {
 
 // knownMetadata drops unknown fields of metadata, as the API server does when it stores the object.
 func knownMetadata(meta any) (map[string]any, error) {
-	if named, plain := meta.(map[string]any); plain && onlyNamed(named) {
-		return named, nil
-	}
 	encoded, err := json.Marshal(meta)
 	if err != nil {
 		return nil, err
@@ -270,33 +267,6 @@ func knownMetadata(meta any) (map[string]any, error) {
 		return nil, err
 	}
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
-}
-
-// onlyNamed reports whether metadata has only names, labels and annotations, which are stored
-// unchanged.
-func onlyNamed(meta map[string]any) bool {
-	for field, value := range meta {
-		values, isMap := value.(map[string]any)
-		switch field {
-		case "name", "namespace":
-			values = map[string]any{field: value}
-			if value == "" {
-				return false
-			}
-		case "labels", "annotations":
-			if !isMap || len(values) == 0 {
-				return false
-			}
-		default:
-			return false
-		}
-		for _, text := range values {
-			if _, is := text.(string); !is {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // stored returns a decoded value as the API server returns it: without null fields, and with one
