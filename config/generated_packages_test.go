@@ -53,7 +53,7 @@ func TestGeneratedPackagesPolicy(t *testing.T) {
 		p := plain()
 		p.Labels[corev1alpha1.GeneratedLabel] = "true"
 		p.Labels[corev1alpha1.RequiredByLabelPrefix+"shop"] = "team-a"
-		p.Annotations = map[string]string{corev1alpha1.RequiredVersionsAnnotation: "Package team-a/shop: any"}
+		p.Annotations = map[string]string{"x": "y"}
 		p.Finalizers = []string{corev1alpha1.MetricsFinalizer, "example.com/other"}
 		return p
 	}
@@ -92,7 +92,6 @@ func TestGeneratedPackagesPolicy(t *testing.T) {
 		"take a dependent off":    {generated, generated, func(p *corev1alpha1.Package) { delete(p.Labels, corev1alpha1.RequiredByLabelPrefix+"shop") }, "record of its dependents"},
 		"change a dependent":      {generated, generated, func(p *corev1alpha1.Package) { p.Labels[corev1alpha1.RequiredByLabelPrefix+"shop"] = "b" }, "record of its dependents"},
 		"add a dependent":         {generated, generated, func(p *corev1alpha1.Package) { p.Labels[corev1alpha1.RequiredByLabelPrefix+"x"] = "b" }, "record of its dependents"},
-		"change their ranges":     {generated, generated, func(p *corev1alpha1.Package) { p.Annotations = nil }, "record of its dependents"},
 		"what people wrote on theirs": {plain, plain, func(p *corev1alpha1.Package) {
 			p.Labels[corev1alpha1.RequiredByLabelPrefix+"x"] = "b"
 		}, ""},

@@ -59,7 +59,6 @@ func TestAdmissionBypass(t *testing.T) {
 		"the finalizers":     `{"metadata":{"finalizers":null}}`,
 		"an owner":           fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":%q}]}}`, db.UID),
 		"its dependents":     `{"metadata":{"labels":{"required-by.package-operator.run/shop":null}}}`,
-		"their ranges":       `{"metadata":{"annotations":{"package-operator.run/required-versions":null}}}`,
 	} {
 		err := u.Patch(t.Context(), db.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch)))
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), corev1alpha1.AdoptAnnotation) {

@@ -1,7 +1,6 @@
 package dependencies_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -28,9 +27,6 @@ func TestDiamond(t *testing.T) {
 	harness.Edit(t, env, base, func(*corev1alpha1.Package) {})
 	if base.Labels["required-by.package-operator.run/shop-left"] != ns || base.Labels["required-by.package-operator.run/shop-right"] != ns || base.Labels[corev1alpha1.GeneratedLabel] != "true" {
 		t.Errorf("labels %v", base.Labels)
-	}
-	if got, want := base.Annotations[corev1alpha1.RequiredVersionsAnnotation], fmt.Sprintf("Package %s/shop-left: >=1\nPackage %s/shop-right: <2", ns, ns); got != want {
-		t.Errorf("%q, want %q", got, want)
 	}
 	entries := from.Rest(t, ns)
 	written := map[string]int{}

@@ -32,7 +32,6 @@ const (
 // Limits of annotations.
 const (
 	RetryValue      = 253  // bytes of the annotation package-operator.run/retry, which is copied to the status
-	RequiredByShown = 20   // dependents that a generated package names in labels and an annotation
-	RequiredRange   = 256  // internal: bytes of the range of one dependent
+	RequiredByShown = 20   // dependents that a generated package names in labels
 	EventNote       = 1024 // internal: bytes of an event's note that API servers accept
 )

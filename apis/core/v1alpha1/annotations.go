@@ -185,10 +185,6 @@ const (
 	// other packages depend on.
 	DeleteRequiredAnnotation = "package-operator.run/delete-required"
 
-	// RequiredVersionsAnnotation is written on Packages that the manager created for
-	// others: the constraints on the version of all of them.
-	RequiredVersionsAnnotation = "package-operator.run/required-versions"
-
 	// ChunkingStrategyAnnotation selects how a Package is split into slices: one of
 	// the ChunkingStrategy values.
 	ChunkingStrategyAnnotation = "packages.package-operator.run/chunking-strategy"

@@ -234,6 +234,7 @@ func TestSlowWritesDelayNoOthers(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.generate("shop-db", "shop", "blog")
+	c.unmark("shop-db", "blog")
 	entered, leaves := make(chan struct{}), make(chan struct{})
 	c.Client = interceptor.NewClient(c.server.(client.WithWatch), interceptor.Funcs{
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {

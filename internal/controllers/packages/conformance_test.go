@@ -371,7 +371,7 @@ func (c *cluster) generate(name string, dependents ...string) {
 	entry := corev1alpha1.DependencyStatus{PackageRef: resolver.Instance{Namespace: "team", Name: name}.Reference()}
 	entry.Name, entry.Package = name[strings.LastIndex(name, "-")+1:], &corev1alpha1.DependencyPackage{Name: name}
 	for _, by := range dependents {
-		dependencies.Require(pkg, []resolver.Need{{Dependent: resolver.Instance{Namespace: "team", Name: by}, Dependency: entry.Dependency}}, nil)
+		dependencies.Require(pkg, []resolver.Need{{Dependent: resolver.Instance{Namespace: "team", Name: by}, Dependency: entry.Dependency}})
 		if parent := c.get(by); parent != nil {
 			parent.Status.Dependencies = append(parent.Status.Dependencies, entry)
 			c.must(c.server.Update(c.t.Context(), parent))
@@ -382,6 +382,14 @@ func (c *cluster) generate(name string, dependents ...string) {
 		c.must(c.server.Create(c.t.Context(), parent))
 	}
 	c.must(c.server.Create(c.t.Context(), pkg))
+}
+
+// unmark takes the label of a dependent off.
+func (c *cluster) unmark(name, dependent string) {
+	c.t.Helper()
+	pkg := c.get(name)
+	delete(pkg.Labels, corev1alpha1.RequiredByLabelPrefix+dependent)
+	c.must(c.server.Update(c.t.Context(), pkg))
 }
 
 func (c *cluster) surveyOf(namespace string) dependencies.Known {
@@ -407,7 +415,7 @@ func (c *cluster) teardown(name string, policy corev1alpha1.DeletionPolicy) {
 	c.must(err)
 }
 
-// requiredBy returns the names in the labels and in the annotation of a package, which must agree.
+// requiredBy returns the names in the labels of a package.
 func requiredBy(pkg *corev1alpha1.Package) []string {
 	names := []string{}
 	for label := range pkg.Labels {
@@ -416,11 +424,5 @@ func requiredBy(pkg *corev1alpha1.Package) []string {
 		}
 	}
 	slices.Sort(names)
-	ranges := []string{}
-	ranges = slices.AppendSeq(ranges, maps.Keys(dependencies.MarksOf(pkg)))
-	slices.Sort(ranges)
-	if !slices.Equal(names, ranges) {
-		return []string{"labels", "and", "annotation", "differ"}
-	}
 	return names
 }

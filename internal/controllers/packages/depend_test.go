@@ -54,7 +54,7 @@ func TestReleaseStaysAtHome(t *testing.T) {
 			shared.SetName(tc.at.Name)
 			shared.SetLabels(map[string]string{corev1alpha1.GeneratedLabel: "true"})
 			shared.PackageSpec().PackageRef = &corev1alpha1.PackageReference{Name: "db.example.com"}
-			dependencies.Require(shared, []resolver.Need{{Dependent: tc.own, Dependency: dependencyOn("db", ">=1")}, {Dependent: resolver.Instance{Namespace: tc.at.Namespace, Name: "kept"}, Dependency: dependencyOn("db", "")}}, nil)
+			dependencies.Require(shared, []resolver.Need{{Dependent: tc.own, Dependency: dependencyOn("db", ">=1")}, {Dependent: resolver.Instance{Namespace: tc.at.Namespace, Name: "kept"}, Dependency: dependencyOn("db", "")}})
 			if tc.change != nil {
 				tc.change(shared)
 			}
@@ -105,6 +105,7 @@ func TestMarksFailNothing(t *testing.T) {
 		recorder := events.NewFakeRecorder(10)
 		c.Events = recorder
 		c.generate("shop-db", "shop", "blog")
+		c.unmark("shop-db", "blog")
 		blog, at := c.get("blog"), in("shop-db")
 		c.Client = interceptor.NewClient(c.server.(client.WithWatch), interceptor.Funcs{
 			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {

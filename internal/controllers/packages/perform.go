@@ -3,7 +3,6 @@ package packages
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -23,7 +22,6 @@ const generatedOwner = "generated packages"
 // perform takes the steps of a plan, and marks the packages that the Package requires.
 func (s *reconciliation) perform(ctx context.Context, d *dependencies.Plan, k dependencies.Known) error {
 	own, packages := snapshot.InstanceOf(s.pkg), k.Packages
-	dependents := sync.OnceValue(func() dependencies.Graph { return dependencies.DependentsBy(k.Installed) })
 	for _, step := range d.Steps {
 		if err := dependencies.MayTake(own, step, packages[step.Instance]); err != nil {
 			return err
@@ -37,7 +35,7 @@ func (s *reconciliation) perform(ctx context.Context, d *dependencies.Plan, k de
 		err := s.change(ctx, packages[step.Instance], func(pkg corev1alpha1.GenericPackage) {
 			pkg.PackageSpec().PackageRef.Version = step.Version
 			if dependencies.Generated(pkg) {
-				dependencies.Require(pkg, step.Needs, dependents()[step.Instance])
+				dependencies.Require(pkg, step.Needs)
 			}
 		})
 		if err != nil {
@@ -57,16 +55,12 @@ func (s *reconciliation) perform(ctx context.Context, d *dependencies.Plan, k de
 			}
 			known, _ = s.Fresh.Latest(known).(corev1alpha1.GenericPackage)
 		}
-		var needs []resolver.Need
-		for _, other := range d.Result.Outcomes {
-			if other.Satisfier != nil && *other.Satisfier == *o.Satisfier {
-				needs = append(needs, resolver.Need{Dependent: own, Dependency: other.Dependency})
-			}
-		}
 		if known == nil {
 			continue
 		}
-		if err := s.mark(ctx, known, func(pkg corev1alpha1.GenericPackage) { dependencies.Require(pkg, needs, dependents()[*o.Satisfier]) }); err != nil {
+		if err := s.mark(ctx, known, func(pkg corev1alpha1.GenericPackage) {
+			dependencies.Require(pkg, []resolver.Need{{Dependent: own, Dependency: o.Dependency}})
+		}); err != nil {
 			s.Requeue(limits.ConflictRetry)
 		}
 	}
@@ -103,7 +97,7 @@ func (s *reconciliation) create(ctx context.Context, step resolver.Step, parent 
 	first := step.Needs[0]
 	pkg.PackageSpec().PackageRef = &corev1alpha1.PackageReference{Name: step.Package, VersionSelection: corev1alpha1.VersionSelection{Version: step.Version}}
 	dependencies.Inherit(pkg, parent, first.Dependency.Name, first.Dependent == snapshot.InstanceOf(parent))
-	dependencies.Require(pkg, step.Needs, nil)
+	dependencies.Require(pkg, step.Needs)
 	if err := s.Client.Create(ctx, pkg); err != nil {
 		return fmt.Errorf("install %s %s: %w", step.Package, step.Version, err)
 	}

@@ -49,7 +49,7 @@ func (s *reconciliation) release(ctx context.Context, entry corev1alpha1.Depende
 		if names := dependencies.Elsewhere(own, r.Others); len(names) > 0 && dependencies.Deletes(s.pkg, entry.Name, pkg) {
 			s.warn(eventDependents, "Release", fmt.Sprintf("%s stays because %s depend on it. Delete it if they no longer need it.", at, dependencies.FirstOf(names)))
 		}
-		return s.mark(ctx, pkg, func(pkg corev1alpha1.GenericPackage) { dependencies.ReleaseFrom(pkg, own, r.Others) })
+		return s.mark(ctx, pkg, func(pkg corev1alpha1.GenericPackage) { dependencies.ReleaseFrom(pkg, own) })
 	}
 
 	defer r.Done()

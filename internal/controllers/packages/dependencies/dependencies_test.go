@@ -214,71 +214,38 @@ func TestLabelsOfDependents(t *testing.T) {
 		return resolver.Need{Dependent: dependent, Dependency: dependencyOn("db", version)}
 	}
 	cluster, elsewhere := resolver.Instance{Name: "base"}, resolver.Instance{Namespace: "other", Name: "blog"}
-	Require(pkg, []resolver.Need{need(in("web"), ">=1"), need(cluster, ""), need(elsewhere, "<3"), need(in("web"), "<4")}, nil)
-	Require(pkg, []resolver.Need{{Dependent: in("api"), Dependency: corev1alpha1.Dependency{API: &corev1alpha1.DependencyAPI{Kind: "X"}}}}, nil)
-	want := Marks{"web": ">=1 and <4", "api": "any"}
-	require.Equal(t, want, MarksOf(pkg), "those of its own scope")
-	if len(pkg.Labels) != 3 || pkg.Labels[corev1alpha1.RequiredByLabelPrefix+"web"] != "team" || pkg.Labels["own"] != "kept" {
-		t.Error(pkg.Labels)
-	}
+	Require(pkg, []resolver.Need{need(in("web"), ">=1"), need(cluster, ""), need(elsewhere, "<3"), need(in("web"), "<4")})
+	Require(pkg, []resolver.Need{{Dependent: in("api"), Dependency: corev1alpha1.Dependency{API: &corev1alpha1.DependencyAPI{Kind: "X"}}}})
+	require.Equal(t, map[string]string{"own": "kept", corev1alpha1.RequiredByLabelPrefix + "web": "team", corev1alpha1.RequiredByLabelPrefix + "api": "team"}, pkg.Labels, "those of its own scope")
 	before := pkg.DeepCopy()
-	Require(pkg, []resolver.Need{need(in("web"), ">=1"), need(in("web"), "<4")}, []resolver.Instance{in("web"), in("api"), elsewhere})
+	Require(pkg, []resolver.Need{need(in("web"), ">=2")})
 	require.Equal(t, before, pkg, "the same again is not a change")
-	Require(pkg, []resolver.Need{need(in("web"), ">=2 \n <3")}, nil)
-	require.Equal(t, ">=2 <3", MarksOf(pkg)["web"], "a range that changed")
 	for _, dependent := range []resolver.Instance{in("web"), in("api"), cluster, elsewhere, in("web")} {
-		ReleaseFrom(pkg, dependent, nil)
+		ReleaseFrom(pkg, dependent)
 	}
-	if len(pkg.Labels) != 1 || len(MarksOf(pkg)) != 0 {
-		t.Errorf("all are released: %v %v", pkg.Labels, pkg.Annotations)
-	}
-	if _, ok := pkg.Annotations[corev1alpha1.RequiredVersionsAnnotation]; ok {
-		t.Error("the annotation stays empty")
-	}
-	pkg.Annotations = map[string]string{corev1alpha1.RequiredVersionsAnnotation: "by hand\n\nPackage team/x: >=1: odd\nClusterPackage base: any\nand 7 more"}
-	require.Equal(t, Marks{"x": ">=1: odd"}, MarksOf(pkg))
+	require.Equal(t, map[string]string{"own": "kept"}, pkg.Labels, "all are released")
 }
 
-// The marks on a package are bounded, no matter how many packages depend on it and how long their
-// ranges are.
-func TestMarksAreBounded(t *testing.T) {
+// The labels on a package are bounded, no matter how many packages depend on it.
+func TestLabelsAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, scope := range []string{"team", ""} {
 		pkg := newPackage(func(pkg *corev1alpha1.Package) { pkg.Namespace = scope })
-		var recorded []resolver.Instance
-		long := strings.Repeat(">=1, ", 800) + ">=1"
+		needs := func(k int) []resolver.Need {
+			return []resolver.Need{{Dependent: resolver.Instance{Namespace: scope, Name: fmt.Sprintf("p%03d", k)}}}
+		}
 		for k := range 700 {
-			i := resolver.Instance{Namespace: scope, Name: fmt.Sprintf("p%03d", k)}
-			recorded = append(recorded, i)
-			Require(pkg, []resolver.Need{{Dependent: i, Dependency: dependencyOn("db", long)}, {Dependent: i, Dependency: dependencyOn("more", long+" ")}}, recorded)
+			Require(pkg, needs(k))
 		}
-		text := pkg.Annotations[corev1alpha1.RequiredVersionsAnnotation]
-		lines := strings.Split(text, "\n")
-		if len(lines) != 21 || lines[20] != "and 680 more" || len(pkg.Labels) != 20 || len(text) > 20*(limits.RequiredRange+100) {
-			t.Errorf("%d lines, %d labels, %d bytes; the last line is %q", len(lines), len(pkg.Labels), len(text), lines[len(lines)-1])
-		}
+		require.Equal(t, limits.RequiredByShown, len(pkg.Labels))
 		before := pkg.DeepCopy()
-		Require(pkg, []resolver.Need{{Dependent: recorded[650], Dependency: dependencyOn("db", "")}}, recorded)
-		require.Equal(t, before, pkg, "one that is only counted does not change the lines")
-		ReleaseFrom(pkg, recorded[3], recorded)
-		if lines := strings.Split(pkg.Annotations[corev1alpha1.RequiredVersionsAnnotation], "\n"); len(lines) != 20 || lines[19] != "and 680 more" {
-			t.Errorf("one that is named disappears: %d lines, %q", len(lines), lines[len(lines)-1])
+		ReleaseFrom(pkg, needs(650)[0].Dependent)
+		require.Equal(t, before, pkg, "one that is not named changes nothing")
+		ReleaseFrom(pkg, needs(3)[0].Dependent)
+		require.Equal(t, limits.RequiredByShown-1, len(pkg.Labels))
+		if Require(pkg, needs(650)); len(pkg.Labels) != limits.RequiredByShown {
+			t.Errorf("another does not take its place: %d labels", len(pkg.Labels))
 		}
-		Require(pkg, []resolver.Need{{Dependent: recorded[650], Dependency: dependencyOn("db", "")}}, slices.Delete(recorded, 3, 4))
-		if lines := strings.Split(pkg.Annotations[corev1alpha1.RequiredVersionsAnnotation], "\n"); len(lines) != 21 || lines[20] != "and 679 more" || len(pkg.Labels) != 20 {
-			t.Errorf("another takes its place: %d lines, %q", len(lines), lines[len(lines)-1])
-		}
-	}
-	// What an earlier manager left is cut with the next change.
-	var lines []string
-	pkg := newPackage(func(pkg *corev1alpha1.Package) { pkg.Labels = map[string]string{} })
-	for k := range 3000 {
-		lines = append(lines, fmt.Sprintf("Package team/p%04d: >=1", k))
-		pkg.Labels[fmt.Sprintf("%sp%04d", corev1alpha1.RequiredByLabelPrefix, k)] = "team"
-	}
-	pkg.Annotations = map[string]string{corev1alpha1.RequiredVersionsAnnotation: strings.Join(lines, "\n")}
-	if Require(pkg, nil, nil); len(MarksOf(pkg)) != 20 || len(pkg.Labels) != 20 {
-		t.Errorf("%d lines, %d labels", len(MarksOf(pkg)), len(pkg.Labels))
 	}
 }
 

@@ -23,6 +23,6 @@
 //	known.go      the Packages that matter, and whether a plan still fits them
 //	plan.go       a plan, and how the status shows it
 //	generated.go  what a Package can do to packages that were installed for others
-//	marks.go      the names and ranges of dependents, for people
+//	marks.go      the names of dependents, for people
 //	dependents.go the dependents of a package, and which of them hold its teardown
 package dependencies
