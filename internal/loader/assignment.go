@@ -8,6 +8,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/objects/spelling"
 )
 
 // assignment reads the annotations that place an object in the rollout.
@@ -23,7 +24,7 @@ func (c *check) phase(annotations map[string]any) {
 	phase, _ := annotations[corev1alpha1.PhaseAnnotation].(string)
 	if phase == "" {
 		remedy := "Set it to a phase of the manifest."
-		if near, ok := violation.Nearest(corev1alpha1.PhaseAnnotation, sortedKeys(annotations)); ok && near != corev1alpha1.PhaseAnnotation {
+		if near, ok := spelling.Nearest(corev1alpha1.PhaseAnnotation, sortedKeys(annotations)); ok && near != corev1alpha1.PhaseAnnotation {
 			remedy = "Write it instead of " + near + "."
 		}
 		c.fail(violation.ReasonMissingPhase, "", remedy, "the object is in no phase")

@@ -15,6 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/objects/spelling"
 )
 
 // run returns the object, or nil if it is left out or has a problem. The condition is evaluated on
@@ -88,7 +89,7 @@ func (c *check) misspelt() bool {
 			continue
 		}
 		for _, written := range sortedKeys(c.body) {
-			if near, ok := violation.Nearest(written, []string{field}); ok {
+			if near, ok := spelling.Nearest(written, []string{field}); ok {
 				c.invalid(written, violation.Suggest(written, []string{near}, ""), "Object '%s' is missing, and no object has a field of this name", missing[field])
 				found = true
 			}

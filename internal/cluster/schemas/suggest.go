@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/objects/spelling"
 )
 
 // definition is the part of a schema that leads from a path to its siblings.
@@ -45,7 +47,8 @@ func (r *resolver) suggest(gvk schema.GroupVersionKind, path string) string {
 		at = r.resolve(at.child(step))
 	}
 
-	return mostSimilar(steps[len(steps)-1].field, slices.Sorted(maps.Keys(at.Properties)))
+	name, _ := spelling.Nearest(steps[len(steps)-1].field, slices.Collect(maps.Keys(at.Properties)))
+	return name
 }
 
 // declared returns a path with marks for keys of maps, undeclared fields, and keys of
@@ -109,46 +112,4 @@ func (of definition) child(step step) definition {
 	}
 
 	return values
-}
-
-// mostSimilar returns the name that differs only in case, or else the one with the fewest edits: at
-// most two, and at most half of its letters.
-func mostSimilar(name string, declared []string) string {
-	best, least := "", 3
-	for _, candidate := range declared {
-		if strings.EqualFold(candidate, name) {
-			return candidate
-		}
-		if edits := distance(name, candidate); edits < least && 2*edits <= len(candidate) {
-			best, least = candidate, edits
-		}
-	}
-
-	return best
-}
-
-// distance is the number of letters to insert, remove or replace.
-func distance(a, b string) int {
-	if len(a) > len(b)+2 || len(b) > len(a)+2 {
-		return 3
-	}
-
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
-		}
-	}
-
-	return row[len(b)]
 }

@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/objects/spelling"
 )
 
 // decoder compares a document with a Go type. It drops unknown fields, and reads other scalars as
@@ -175,7 +176,7 @@ func (d *decoder) reportUnknown(in map[string]any, parent, key string, fields ma
 
 	remedy := cmp.Or(d.misplaced(path, key), violation.Suggest(key, known, fallback))
 	unknown := d.doc.At(d.reason, path).Because(remedy, "unknown field")
-	if near, ok := violation.Nearest(key, known); ok && !present(in, near) {
+	if near, ok := spelling.Nearest(key, known); ok && !present(in, near) {
 		absent := document.Child(parent, near)
 		if other, is := d.misspelt[absent]; !is || unknown.Field < other.Field {
 			d.misspelt[absent] = unknown
