@@ -4,15 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/go-logr/logr"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"lockstep.run/lockstep/internal/cluster/schemas"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
@@ -62,7 +59,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string, m
 	}
 
 	for _, runnable := range []ctrlmanager.Runnable{
-		s.here.Cache, s.environment, ofPackages, ofRepositories, ofTemplates, keys, others, s.ceiling, preparation(s.here.Checker, mgr.GetLogger()),
+		s.here.Cache, s.environment, ofPackages, ofRepositories, ofTemplates, keys, others, s.ceiling,
 		keepMemorySmall(memory, func() { closeIdle(mgr, s.here.Writer) }),
 	} {
 		if err := mgr.Add(runnable); err != nil {
@@ -136,15 +133,3 @@ func newShared(mgr ctrl.Manager, config *rest.Config, c *Config, version string,
 
 // watches returns watches of the sources that the objects of one controller name.
 func (s *shared) watches() *sources.Watches { return sources.NewWatches(s.here.Listen, s.here.Read) }
-
-// preparation fetches the largest document of schemas, which nearly every package needs. The API
-// server assembles it on the first request, and the first rollout after a start would wait for
-// that.
-func preparation(checker *schemas.Checker, log logr.Logger) ctrlmanager.RunnableFunc {
-	return func(ctx context.Context) error {
-		if err := checker.Prepare(ctx, corev1.SchemeGroupVersion); err != nil {
-			log.V(1).Info("schemas are read when a package needs them", "reason", err.Error())
-		}
-		return nil
-	}
-}

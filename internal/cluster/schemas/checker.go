@@ -69,17 +69,6 @@ func (c *Checker) Check(ctx context.Context, objs []*unstructured.Unstructured) 
 	return errs
 }
 
-// Prepare prefetches the document of a group version for a Check of its kinds within
-// schemaIdle.
-func (c *Checker) Prepare(ctx context.Context, gv schema.GroupVersion) error {
-	index, _, err := c.currentIndex(ctx)
-	if err != nil {
-		return &UnavailableError{GroupVersion: gv, Err: err}
-	}
-	_, err = c.load(ctx, index, gv)
-	return err
-}
-
 // load returns the document of a group version; nil if there is none.
 func (c *Checker) load(ctx context.Context, index *index, gv schema.GroupVersion) (*document, error) {
 	from := index.of(gv)

@@ -257,33 +257,6 @@ func TestCheckReadsOnce(t *testing.T) {
 	expect("refreshed, the same hashes", "/openapi/v3")
 }
 
-// A prepared document is not read again. A document that cannot be prepared is not an error.
-func TestPrepare(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	c := s.checker(t)
-	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
-	s.status = http.StatusServiceUnavailable
-	var unavailable *UnavailableError
-	if err := c.Prepare(t.Context(), apps); !errors.As(err, &unavailable) || unavailable.GroupVersion != apps {
-		t.Errorf("got %v, want that %s is not available", err, apps)
-	}
-	s.status = 0
-	for _, gv := range []schema.GroupVersion{apps, {Group: "example.org", Version: "v9"}} {
-		if err := c.Prepare(t.Context(), gv); err != nil {
-			t.Errorf("%s: %v", gv, err)
-		}
-	}
-	s.asked()
-	obj := yamltest.Object(t, deployment)
-	if errs := c.Check(t.Context(), []*unstructured.Unstructured{obj}); errs[0] != nil {
-		t.Error(errs[0])
-	}
-	if asked := s.asked(); len(asked) > 0 {
-		t.Errorf("prepared documents were requested again: %v", asked)
-	}
-}
-
 // TestCheckAfterChange is about a CRD that gets a field in an earlier phase.
 func TestCheckAfterChange(t *testing.T) {
 	t.Parallel()
@@ -457,7 +430,8 @@ func TestDocumentsAreCounted(t *testing.T) {
 			definitions, err := definitionsOf(server.documents[gv])
 			require.NoError(t, err)
 			text += sizeOf(definitions)
-			require.NoError(t, checker.Prepare(t.Context(), schema.GroupVersion{Group: strings.Split(gv, "/")[1], Version: "v1"}))
+			_, err = checker.MissingFields(t.Context(), schema.GroupVersionKind{Group: strings.Split(gv, "/")[1], Version: "v1"}, []string{"spec"})
+			require.NoError(t, err)
 		}
 		require.Equal(t, text, held.Load(), fmt.Sprintf("bytes are counted of documents of %d", text))
 		for range 2 {
