@@ -50,7 +50,7 @@ type changes struct {
 func (c *changes) followDetector(detector *environment.Detector, log logr.Logger) {
 	c.kinds.listen(detector.KindChanged)
 	c.versions.listen(func(v version.Info) {
-		log.Info("the API server has another version", "kubernetes", v.GitVersion)
+		log.Info("read the version of the API server", "kubernetes", v.GitVersion)
 		detector.VersionChanged(v.GitVersion)
 	})
 }

@@ -112,8 +112,7 @@ func newShared(mgr ctrl.Manager, config *rest.Config, c *Config, version string,
 	}
 
 	detector := environment.New(environment.Options{
-		Version: func(ctx context.Context) (string, error) { return serverVersion(ctx, config) },
-		Listen:  here.Listen, Mapping: here.Mapping, Changed: changed.environmentChanged, HostedChanged: changed.hosted.send,
+		Listen: here.Listen, Mapping: here.Mapping, Changed: changed.environmentChanged, HostedChanged: changed.hosted.send,
 	}, version)
 
 	changed.followDetector(detector, log)

@@ -119,13 +119,6 @@ func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.
 	}
 
 	detector := environment.New(environment.Options{
-		Version: func(ctx context.Context) (string, error) {
-			version, err := targetVersion(ctx, config)
-			if err != nil {
-				return "", targets.Unreachable(config, err)
-			}
-			return version, nil
-		},
 		Listen: there.Listen, Mapping: there.Mapping, Changed: func() { panics.Go(ctx, "notifying users of a target", func() { o.Notify(ref) }) },
 	}, kubernetes)
 

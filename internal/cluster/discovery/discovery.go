@@ -34,7 +34,7 @@ type Options struct {
 	// Changed is called with kinds whose versions or scope changed, and after each attempt at the
 	// first discovery with the kinds in use.
 	Changed func(kinds []schema.GroupKind)
-	// VersionChanged is called when the version of the API server changed; it may be nil.
+	// VersionChanged is called when the version of the API server was read or changed; it may be nil.
 	VersionChanged func(v version.Info)
 	// Held receives the change in the number of bytes kept of the API server's answers. It can
 	// be nil.
@@ -195,11 +195,8 @@ func (d *Discovery) update(ctx context.Context) (complete bool, err error) {
 			d.wantVersion.Store(true)
 			return false, err
 		}
-		if now := *d.version.Load(); now != before {
+		if *d.version.Load() != before {
 			d.wantDiscovery.Store(true)
-			if d.options.VersionChanged != nil {
-				d.options.VersionChanged(now)
-			}
 		}
 	}
 
@@ -248,7 +245,9 @@ func (d *Discovery) readVersion(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the version of the API server: %w", err)
 	}
-	d.version.Store(v)
+	if before := d.version.Swap(v); d.options.VersionChanged != nil && (before == nil || *before != *v) {
+		d.options.VersionChanged(*v)
+	}
 	return nil
 }
 

@@ -53,7 +53,7 @@ type Options struct {
 	// KindChanged is called after the KindState of a kind in use changed, and after the versions,
 	// the scope or the CustomResourceDefinition of any kind changed.
 	KindChanged func(gk schema.GroupKind)
-	// VersionChanged is called when the version of the API server changed; it may be nil.
+	// VersionChanged is called when the version of the API server was read or changed; it may be nil.
 	VersionChanged func(v version.Info)
 	// Log receives panics of Observe.
 	Log logr.Logger

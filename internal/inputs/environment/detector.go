@@ -17,15 +17,12 @@ import (
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
-	"lockstep.run/lockstep/internal/cluster/reflector"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/objects"
 )
 
 // Options are the dependencies of a Detector.
 type Options struct {
-	// Version reads the version of the API server.
-	Version func(context.Context) (string, error)
 	// Listen watches a selection until the context ends.
 	Listen func(context.Context, livestate.Selection, livestate.Listener)
 	// Mapping returns the mapping of a served kind. It returns livestate.ErrNotReady or a NoMatch,
@@ -46,9 +43,6 @@ type Detector struct {
 	mu      sync.Mutex
 	ctx     context.Context
 	version string
-	// unread is why the version cannot be read at the start; nil before the first attempt and after
-	// a success.
-	unread error
 	// complete means that discovery has answered for every topic.
 	complete bool
 	// seen is the last result of state.
@@ -135,23 +129,9 @@ func New(options Options, version string) *Detector {
 // NeedLeaderElection reports whether only the leader watches.
 func (d *Detector) NeedLeaderElection() bool { return true }
 
-// Start watches until the context ends. It reads the version again, because this process may have
-// waited for the Lease for a long time.
+// Start watches until the context ends.
 func (d *Detector) Start(ctx context.Context) error {
-	backoff := reflector.Backoff()
-	_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		version, err := d.options.Version(ctx)
-		if err != nil {
-			err = fmt.Errorf("read the version of the API server: %w", err)
-		}
-		d.change(func() {
-			if d.unread = err; err == nil {
-				d.ctx, d.version = ctx, version
-			}
-		})
-		return err == nil, nil
-	})
-
+	d.change(func() { d.ctx = ctx })
 	_ = wait.PollUntilContextCancel(ctx, startRetry, true, func(context.Context) (bool, error) { return d.refresh(), nil })
 	<-ctx.Done()
 	return nil
@@ -309,9 +289,6 @@ var ErrUnknown = errors.New("the cluster is being looked at")
 
 // unknown returns why the environment is unknown, or nil if it is known. d.mu is held.
 func (d *Detector) unknown() error {
-	if d.unread != nil {
-		return d.unread
-	}
 	if !d.complete {
 		return ErrUnknown
 	}

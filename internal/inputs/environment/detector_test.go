@@ -87,14 +87,13 @@ func detect(t *testing.T, version string, served map[schema.GroupKind]error) (*D
 		begun: make(chan string, 10), changed: make(chan struct{}, 100),
 	}
 	return New(Options{
-		Version: func(context.Context) (string, error) { return "v1.36.3", nil },
-		Listen:  c.listen, Mapping: c.mapping, Changed: func() { c.changed <- struct{}{} },
+		Listen: c.listen, Mapping: c.mapping, Changed: func() { c.changed <- struct{}{} },
 	}, version), c
 }
 
 func start(t *testing.T, served ...schema.GroupKind) (*Detector, *cluster) {
 	t.Helper()
-	d, c := detect(t, "v1.36.0", map[schema.GroupKind]error{})
+	d, c := detect(t, "v1.36.3", map[schema.GroupKind]error{})
 	for _, gk := range served {
 		c.serve(gk, nil)
 	}
@@ -103,30 +102,6 @@ func start(t *testing.T, served ...schema.GroupKind) (*Detector, *cluster) {
 	}
 	go func() { _ = d.Start(t.Context()) }()
 	return d, c
-}
-
-// If the version cannot be read at the start, the detector reads it again and reports the error.
-func TestVersionIsReadAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		d, c := detect(t, "", map[schema.GroupKind]error{})
-		failures := 5
-		d.options.Version = func(context.Context) (string, error) {
-			if failures--; failures >= 0 {
-				return "", errors.New("it answers with the status 503")
-			}
-			return "v1.36.3", nil
-		}
-		go func() { _ = d.Start(t.Context()) }()
-		<-c.changed
-		if _, waiting, err := d.For(""); waiting || err == nil || !strings.Contains(err.Error(), "read the version of the API server: it answers with the status 503") {
-			t.Errorf("while it fails: waiting %v, %v", waiting, err)
-		}
-		time.Sleep(time.Minute)
-		if env, waiting, err := d.For(""); waiting || err != nil || env.Kubernetes.Version != "v1.36.3" {
-			t.Errorf("afterwards: %+v, waiting %v, %v", env, waiting, err)
-		}
-	})
 }
 
 func obj(t *testing.T, text string) metav1.Object {
