@@ -40,11 +40,3 @@ func Losses(pkg corev1alpha1.GenericPackage) (lost []string, err error) {
 
 	return lost, nil
 }
-
-// UsesJQ reports whether a template reads a source with a jq expression, because Package Operator
-// only has JSONPath.
-func UsesJQ(spec *corev1alpha1.ObjectTemplateSpec) bool {
-	return slices.ContainsFunc(spec.Sources, func(s corev1alpha1.ObjectTemplateSource) bool {
-		return slices.ContainsFunc(s.Items, func(i corev1alpha1.ObjectTemplateSourceItem) bool { return strings.HasPrefix(i.Key, "jq:") })
-	})
-}

@@ -204,14 +204,6 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-func TestUsesJQ(t *testing.T) {
-	t.Parallel()
-	for key, want := range map[string]bool{".data.host": false, "jq:.data.host": true} {
-		spec := &corev1alpha1.ObjectTemplateSpec{Sources: []corev1alpha1.ObjectTemplateSource{{Items: []corev1alpha1.ObjectTemplateSourceItem{{Key: key}}}}}
-		require.Equal(t, want, engines.UsesJQ(spec), key)
-	}
-}
-
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func lease(namespace, holder string, renewed time.Time) coordinationv1.Lease {

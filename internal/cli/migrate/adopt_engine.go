@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/config"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/engines"
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -24,7 +23,6 @@ import (
 // adoptEngineCommand is kubectl package adopt-engine.
 type adoptEngineCommand struct {
 	engineCommand
-	image string
 }
 
 // newAdoptEngine returns the command adopt-engine.
@@ -34,14 +32,13 @@ func newAdoptEngine(on command.Command) *cobra.Command {
 		Use:   "adopt-engine",
 		Short: "Take a cluster over from Package Operator, with all of its packages (single objects: adopt)",
 		Long: `Make this engine take over a cluster from Package Operator. No object of its packages is deleted,
-recreated or restarted. Package Operator is stopped, its own ClusterPackage is removed without its objects,
-and this engine's CRDs, roles and policies are installed, with --image also its manager. The plan comes
-first.
+recreated or restarted. Package Operator is stopped, and its own ClusterPackage is removed without its
+objects. The plan comes first. Afterwards install this engine.
 
 The command can be repeated, also after an interrupt. It is refused while an engine leads in another
 namespace. The way back is release-engine; the guide is docs/migrate-from-package-operator.md.`,
 		Example: `  kubectl package adopt-engine --dry-run
-  kubectl package adopt-engine --image registry.example/lockstep-manager:v0.1.0 --yes`,
+  kubectl package adopt-engine --yes`,
 		Args: command.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.run(cmd.Context())
@@ -49,7 +46,6 @@ namespace. The way back is release-engine; the guide is docs/migrate-from-packag
 	}
 
 	c.add(cmd)
-	cmd.Flags().StringVar(&c.image, "image", "", "install the manager from this `image`; without it, install config yourself afterwards")
 	return cmd
 }
 
@@ -79,17 +75,9 @@ func (c *adoptEngineCommand) run(ctx context.Context) error {
 		return err
 	}
 
-	packages, err := c.packages(ctx)
-	if err != nil {
-		return err
-	}
-	steps, err := c.steps(ctx, found)
-	if err != nil {
-		return err
-	}
-
+	steps := c.steps(found)
 	// The plan is shown even if the adoption is not possible, because it explains the reason.
-	if err := c.show("Package Operator", append(found.findings(), packages), steps); err != nil {
+	if err := c.show("Package Operator", found.findings(), steps); err != nil {
 		return err
 	}
 	if err := cmp.Or(found.possible(), c.others(ctx)); err != nil {
@@ -100,8 +88,8 @@ func (c *adoptEngineCommand) run(ctx context.Context) error {
 		return err
 	}
 
-	if c.image == "" && found.ours == nil {
-		fmt.Fprintln(c.Streams.Out, "Now install the manager: kubectl apply --server-side -k config")
+	if found.ours == nil {
+		fmt.Fprintln(c.Streams.Out, "Now install this engine: kubectl apply --server-side --force-conflicts -k config")
 	}
 	if found.manager != nil {
 		fmt.Fprintf(c.Streams.Out, "Deployment %s stays with 0 replicas, for the way back: kubectl package release-engine\n", formerDeployment)
@@ -142,11 +130,7 @@ func (f *former) possible() error {
 
 // findings are the lines of the plan about Package Operator.
 func (f *former) findings() (all []engineFinding) {
-	lease := "not held"
-	if f.holder != "" {
-		lease = "held by " + f.holder
-	}
-	all = append(all, engineFinding{"Lease", lease})
+	all = append(all, leaseFinding(f.holder))
 	if f.manager == nil {
 		all = append(all, engineFinding{"Deployment " + formerDeployment, "not found"})
 	} else {
@@ -157,8 +141,8 @@ func (f *former) findings() (all []engineFinding) {
 }
 
 // steps returns the steps in their order: Package Operator has to be quiet before its own package
-// is removed, and the roles of this engine come last.
-func (c *adoptEngineCommand) steps(ctx context.Context, f former) ([]engineStep, error) {
+// is removed.
+func (c *adoptEngineCommand) steps(f former) []engineStep {
 	steps := []engineStep{c.pauseStep(f)}
 	if f.manager != nil {
 		steps = append(steps, c.stopStep(f.manager))
@@ -166,16 +150,13 @@ func (c *adoptEngineCommand) steps(ctx context.Context, f former) ([]engineStep,
 	lease := c.leaseStep(f.holder)
 	// The Lease of our own running manager needs no wait.
 	lease.done = lease.done || f.ours != nil && strings.HasPrefix(f.holder, engineDeployment)
-	steps = append(steps, lease, engineStep{
+	return append(steps, lease, engineStep{
 		what: fmt.Sprintf("remove %s from ClusterPackage %s without deleting them", terminal.Count(len(f.own.owned), "object"), corev1alpha1.EnginePackage),
 		done: len(f.own.owned) == 0, do: c.disown,
 	}, engineStep{
 		what: fmt.Sprintf("delete ClusterPackage %s and the %s that it consists of", corev1alpha1.EnginePackage, terminal.Count(len(f.own.parts), "object")),
 		done: f.own.empty(), do: c.deleteOwn,
 	})
-
-	installs, err := c.installSteps(ctx)
-	return append(steps, installs...), err
 }
 
 // pauseStep keeps Package Operator from starting its own manager again.
@@ -257,22 +238,4 @@ func (c *adoptEngineCommand) deletePart(ctx context.Context, part client.Object)
 		return nil
 	}
 	return c.cluster.Explain(doing, client.IgnoreNotFound(c.stripFinalizers(ctx, part)))
-}
-
-// installSteps apply config. They include the manager if its image is given.
-func (c *adoptEngineCommand) installSteps(ctx context.Context) ([]engineStep, error) {
-	all, err := config.Prerequisites()
-	if err != nil {
-		return nil, err
-	}
-	step, err := c.applyStep(ctx, "apply the CustomResourceDefinitions, roles and policies of this engine", all)
-	steps := []engineStep{step}
-	if err != nil || c.image == "" {
-		return steps, err
-	}
-	if all, err = managerObjects(c.image); err != nil {
-		return nil, err
-	}
-	step, err = c.applyStep(ctx, "install the manager "+c.image, all)
-	return append(steps, step), err
 }

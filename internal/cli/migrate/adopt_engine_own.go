@@ -30,9 +30,6 @@ type ownPackage struct {
 	parts []client.Object
 	// owned are the objects that it has installed and that name parts as owners. They stay.
 	owned []client.Object
-	// definitions counts all CustomResourceDefinitions, and formerFields the fields that belong to
-	// Package Operator.
-	definitions, formerFields int
 }
 
 // empty reports whether no part of the package exists.
@@ -63,8 +60,7 @@ func (o *ownPackage) findings() []engineFinding {
 	}
 
 	return []engineFinding{
-		about, {"CustomResourceDefinitions", fmt.Sprintf("%d; %d would be deleted with that ClusterPackage; %d with fields of the field manager %s",
-			o.definitions, definitions, o.formerFields, corev1alpha1.FieldManager)},
+		about, {"CustomResourceDefinitions", fmt.Sprintf("%d would be deleted with that ClusterPackage", definitions)},
 	}
 }
 
@@ -137,7 +133,9 @@ func (c *adoptEngineCommand) readOwned(ctx context.Context, o *ownPackage) error
 		}
 	}
 
-	return c.readDefinitions(ctx, o, add)
+	err := c.readDefinitions(ctx, add)
+	slices.SortFunc(o.owned, func(a, b client.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return err
 }
 
 // readOwnedBy visits the objects of a revision. An archived revision might have lost slices and
@@ -168,8 +166,8 @@ func (c *adoptEngineCommand) readOwnedBy(ctx context.Context, set *corev1alpha1.
 // definitionKind is the kind of CustomResourceDefinitions.
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// readDefinitions counts the definitions of our kinds and adds the ones that the package owns.
-func (c *adoptEngineCommand) readDefinitions(ctx context.Context, o *ownPackage, add func(client.Object)) error {
+// readDefinitions visits the definitions of our kinds.
+func (c *adoptEngineCommand) readDefinitions(ctx context.Context, visit func(client.Object)) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(definitionKind.GroupVersion().WithKind(definitionKind.Kind + "List"))
 	if err := c.client.List(ctx, list); err != nil {
@@ -179,21 +177,11 @@ func (c *adoptEngineCommand) readDefinitions(ctx context.Context, o *ownPackage,
 	for i := range list.Items {
 		m := &list.Items[i]
 		m.SetGroupVersionKind(definitionKind)
-		if !strings.HasSuffix(m.Name, "."+corev1alpha1.GroupName) {
-			continue
+		if strings.HasSuffix(m.Name, "."+corev1alpha1.GroupName) {
+			visit(m)
 		}
-		o.definitions++
-		// Fields of the former manager are taken over when this engine's definitions are applied.
-		if slices.ContainsFunc(m.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
-			return slices.Contains(corev1alpha1.LegacyFieldManagers(), f.Manager)
-		}) {
-			o.formerFields++
-		}
-
-		add(m)
 	}
 
-	slices.SortFunc(o.owned, func(a, b client.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return nil
 }
 

@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -24,7 +23,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/engines"
 	"lockstep.run/lockstep/internal/cli/planning"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/objects"
 )
 
 // engineCommand is shared by adopt-engine and release-engine.
@@ -216,6 +214,14 @@ func (c *engineCommand) others(ctx context.Context) error {
 	return nil
 }
 
+// leaseFinding names the holder of the Lease.
+func leaseFinding(holder string) engineFinding {
+	if holder == "" {
+		return engineFinding{"Lease", "not held"}
+	}
+	return engineFinding{"Lease", "held by " + holder}
+}
+
 // leaseStep waits for the Lease.
 func (c *engineCommand) leaseStep(holder string) engineStep {
 	return engineStep{
@@ -255,19 +261,4 @@ func (c *engineCommand) patch(ctx context.Context, p engines.Patch, manager stri
 		return nil
 	}
 	return c.cluster.Explain("cannot change "+p.Of.GetName(), err)
-}
-
-// templates visits the ObjectTemplates of a scope if the cluster serves them.
-func (c *engineCommand) templates(ctx context.Context, scope corev1alpha1.Scope, visit func(about string, spec *corev1alpha1.ObjectTemplateSpec)) error {
-	list := scope.NewObjectTemplateList()
-
-	err := c.client.List(ctx, list)
-	if meta.IsNoMatchError(err) {
-		return nil
-	}
-	for _, t := range list.GenericObjectTemplates() {
-		about := objects.Key{Kind: scope.Kind("ObjectTemplate"), Namespace: t.GetNamespace(), Name: t.GetName()}
-		visit(about.String(), t.ObjectTemplateSpec())
-	}
-	return c.cluster.Explain("cannot read the ObjectTemplates", err)
 }

@@ -25,21 +25,18 @@ import (
 )
 
 // releaseEngineCommand is kubectl package release-engine.
-type releaseEngineCommand struct {
-	engineCommand
-	acceptLosses bool
-}
+type releaseEngineCommand struct{ engineCommand }
 
 // newReleaseEngine returns the command release-engine.
 func newReleaseEngine(on command.Command) *cobra.Command {
-	c := &releaseEngineCommand{engineCommand: engineCommand{Command: on}}
+	c := &releaseEngineCommand{engineCommand{Command: on}}
 	cmd := &cobra.Command{
 		Use:   "release-engine",
 		Short: "Give all packages of the cluster back to Package Operator (single objects: release)",
 		Long: `Prepare all packages for Package Operator to take them back: the way back from adopt-engine. The manager is
 stopped, then owner references, labels and finalizers change. No object is deleted, recreated or restarted.
-The plan comes first. It names the fields that Package Operator does not know, which need --accept-losses;
-packages in other clusters or with sensitive values are refused.
+The plan comes first, with the fields that Package Operator does not know. Packages in other clusters or with
+sensitive values are refused.
 
 The command can be repeated, also after an interrupt. Afterwards install Package Operator, and keep the
 CustomResourceDefinitions: deleting them deletes every package.`,
@@ -52,38 +49,48 @@ CustomResourceDefinitions: deleting them deletes every package.`,
 	}
 
 	c.add(cmd)
-	cmd.Flags().BoolVar(&c.acceptLosses, "accept-losses", false, "continue even if Package Operator does not know all fields of packages")
 	return cmd
 }
 
-// run examines all packages, shows the plan, and runs the steps after a confirmation.
+// run shows the plan, and runs the steps after a confirmation.
 func (c *releaseEngineCommand) run(ctx context.Context) error {
 	if err := c.open(); err != nil {
 		return err
 	}
-	findings, refused, lost, err := c.examine(ctx)
+	steps, findings, err := c.managerSteps(ctx)
+	if err != nil {
+		return err
+	}
+	losses, err := c.losses(ctx)
 	if err != nil {
 		return err
 	}
 
-	steps, more, err := c.steps(ctx)
+	findings, refused := append(findings, losses...), 0
+	err = c.rollouts(ctx, func(r *engines.Rollout) error {
+		why := r.Refusals()
+		for _, text := range append(why, classTexts(r.Deployment)...) {
+			findings = append(findings, engineFinding{deploymentText(r.Deployment), text})
+		}
+		if len(why) > 0 {
+			refused++
+		}
+		step, err := c.releaseStep(r)
+		steps = append(steps, step)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	if err := c.show("Packages to give back", append(more, findings...), steps); err != nil {
+
+	if err := c.show("Packages to give back", findings, steps); err != nil {
 		return err
 	}
-
 	if err := c.others(ctx); err != nil {
 		return err
 	}
-
-	switch {
-	case refused > 0:
+	if refused > 0 {
 		return fmt.Errorf("nothing was changed: %s cannot be given back", terminal.Count(refused, "deployment"))
-	// A dry run shows the losses and is not refused for them.
-	case lost > 0 && !c.acceptLosses && !c.dryRun:
-		return fmt.Errorf("nothing was changed: Package Operator does not know all fields of %s; add --accept-losses to continue anyway", terminal.Count(lost, "object"))
 	}
 
 	done, err := c.perform(ctx, "Give the packages back to Package Operator?", steps)
@@ -93,75 +100,38 @@ func (c *releaseEngineCommand) run(ctx context.Context) error {
 	return err
 }
 
-// examine reads the cluster, and returns the number of refused deployments, and of packages and
-// templates that lose something.
-func (c *releaseEngineCommand) examine(ctx context.Context) (findings []engineFinding, refused, lost int, err error) {
-	findings, lost, err = c.losses(ctx)
-	if err != nil {
-		return nil, 0, 0, err
-	}
-	err = c.rollouts(ctx, func(r *engines.Rollout) error {
-		why := r.Refusals()
-		for _, text := range why {
-			findings = append(findings, engineFinding{deploymentText(r.Deployment), text})
-		}
-
-		for _, text := range classTexts(r.Deployment) {
-			findings = append(findings, engineFinding{deploymentText(r.Deployment), text})
-		}
-
-		if len(why) > 0 {
-			refused++
-		}
-		return nil
-	})
-
-	return findings, refused, lost, err
-}
-
-// losses returns the parts of packages and templates that Package Operator does not know, and the
-// number of affected ones.
-func (c *releaseEngineCommand) losses(ctx context.Context) (findings []engineFinding, lost int, err error) {
+// losses returns the fields of packages that Package Operator does not know.
+func (c *releaseEngineCommand) losses(ctx context.Context) (findings []engineFinding, err error) {
 	packages, hidden, err := c.cluster.Packages(ctx)
 	if err == nil && len(hidden) > 0 {
 		// A package that the user may not read could lose fields without a warning.
 		err = fmt.Errorf("you may not read %s", strings.Join(hidden, ", "))
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 
 	for _, pkg := range packages {
 		losses, err := engines.Losses(pkg)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		for _, text := range losses {
-			findings = append(findings, engineFinding{packageText(pkg), text})
-		}
-		if len(losses) > 0 {
-			lost++
+			findings = append(findings, engineFinding{progress.TargetOf(pkg).String(), text})
 		}
 	}
 
-	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
-		err := c.templates(ctx, scope, func(about string, spec *corev1alpha1.ObjectTemplateSpec) {
-			if engines.UsesJQ(spec) {
-				findings = append(findings, engineFinding{about, "has keys with jq:, which it cannot read: it stops rendering"})
-				lost++
-			}
-		})
-		if err != nil {
-			return nil, 0, err
-		}
-	}
-
-	return findings, lost, nil
+	return findings, nil
 }
 
-// packageText names a package in a finding.
-func packageText(pkg corev1alpha1.GenericPackage) string {
-	return progress.TargetOf(pkg).String()
+// classTexts describes the future of a deployment's phases that an agent rolls out.
+func classTexts(dep corev1alpha1.GenericObjectDeployment) (all []string) {
+	for _, ph := range dep.ObjectDeploymentSpec().Template.Spec.Phases {
+		if ph.Class != "" {
+			all = append(all, fmt.Sprintf("phase %s has the class %s: its ObjectSetPhase stays unchanged, for the agent of that class", ph.Name, ph.Class))
+		}
+	}
+	return all
 }
 
 // deploymentText names a deployment in a finding.
@@ -169,43 +139,33 @@ func deploymentText(dep corev1alpha1.GenericObjectDeployment) string {
 	return objects.Key{Kind: corev1alpha1.ScopeOf(dep.GetNamespace()).Kind("ObjectDeployment"), Namespace: dep.GetNamespace(), Name: dep.GetName()}.String()
 }
 
-// steps returns a step for each deployment, after the steps that stop the manager.
-func (c *releaseEngineCommand) steps(ctx context.Context) ([]engineStep, []engineFinding, error) {
+// managerSteps returns the steps that stop the manager.
+func (c *releaseEngineCommand) managerSteps(ctx context.Context) (steps []engineStep, findings []engineFinding, err error) {
 	holder, err := c.leader(ctx)
 	if err != nil {
 		return nil, nil, err
-	}
-	findings := []engineFinding{{"Lease", "not held"}}
-	if holder != "" {
-		findings[0].text = "held by " + holder
 	}
 	dep, err := c.manager(ctx, engineDeployment)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	var steps []engineStep
+	findings = []engineFinding{leaseFinding(holder)}
 	if dep != nil {
 		findings = append(findings, engineFinding{"Deployment " + dep.Name, terminal.Count(int(ptr.Deref(dep.Spec.Replicas, 1)), "replica")})
 		steps = append(steps, c.stopStep(dep))
 	}
+	return append(steps, c.leaseStep(holder)), findings, nil
+}
 
-	steps = append(steps, c.leaseStep(holder))
-	err = c.rollouts(ctx, func(r *engines.Rollout) error {
-		patches, err := r.Release()
-		if err != nil {
-			return err
-		}
-		key := client.ObjectKeyFromObject(r.Deployment)
-		steps = append(steps, engineStep{
-			what: "give back " + deploymentText(r.Deployment) + ", " + terminal.Count(len(r.Live), "object"), done: len(patches) == 0,
-			do: func(ctx context.Context) error { return c.release(ctx, corev1alpha1.ScopeOf(key.Namespace), key) },
-		})
-
-		return nil
-	})
-
-	return steps, findings, err
+// releaseStep gives one deployment back.
+func (c *releaseEngineCommand) releaseStep(r *engines.Rollout) (engineStep, error) {
+	patches, err := r.Release()
+	key := client.ObjectKeyFromObject(r.Deployment)
+	return engineStep{
+		what: "give back " + deploymentText(r.Deployment) + ", " + terminal.Count(len(r.Live), "object"), done: len(patches) == 0,
+		do: func(ctx context.Context) error { return c.release(ctx, corev1alpha1.ScopeOf(key.Namespace), key) },
+	}, err
 }
 
 // engineDeployment is the name of our manager in config.
