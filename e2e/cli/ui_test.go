@@ -151,7 +151,7 @@ func startPage(ctx context.Context, t *testing.T, env *harness.Env) (address str
 		command.Wait()
 	})
 	command.Go(func() {
-		code := cli.Run(ctx, []string{"ui", "--no-browser", "--kubeconfig", kubeconfig}, genericiooptions.IOStreams{In: strings.NewReader(""), Out: in, ErrOut: &errOut}, ui.Commands)
+		code := cli.Run(ctx, []string{"ui", "--kubeconfig", kubeconfig}, genericiooptions.IOStreams{In: strings.NewReader(""), Out: in, ErrOut: &errOut}, ui.Commands)
 		_ = in.CloseWithError(fmt.Errorf("the command ended: %s", errOut.String()))
 		codes <- code
 	})

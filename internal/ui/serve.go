@@ -36,13 +36,13 @@ type server struct {
 	streams chan struct{}
 }
 
-// newServer returns a server for a page at an address. closed is called after too many wrong codes.
-func newServer(ctx context.Context, cl *cluster.Cluster, host string, closed func()) *server {
+// newServer returns a server for a page at an address.
+func newServer(ctx context.Context, cl *cluster.Cluster, host string) *server {
 	s := &server{
 		cluster: cl, ctx: ctx, streams: make(chan struct{}, pageStreams),
 		board: watches.Start(ctx, cl), details: watches.NewDetails(cl),
 	}
-	s.guard = guard.New(host, page.Door{}, serving.Hold(s.routes()), closed)
+	s.guard = guard.New(host, page.Door{}, serving.Hold(s.routes()))
 	return s
 }
 

@@ -47,7 +47,7 @@ func serve(t *testing.T, cl *cluster.Cluster) *browser {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	host := listener.Addr().String()
-	s := newServer(t.Context(), cl, host, func() { t.Error("too many wrong codes") })
+	s := newServer(t.Context(), cl, host)
 	var served sync.WaitGroup
 	served.Go(func() {
 		if err := s.serve(listener); err != nil {

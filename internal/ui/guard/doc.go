@@ -16,5 +16,5 @@
 //     of this server
 //
 // The code is in the fragment of the address, which browsers do not send to servers. It is
-// exchanged once, and wrong codes are counted.
+// exchanged once.
 package guard

@@ -9,11 +9,8 @@ import (
 	"sync"
 )
 
-// Limits for requests of the browser.
-const (
-	MaxBody  = 4 << 10 // bytes of a form: a code
-	MaxWrong = 10      // wrong codes until every code is refused: a code has 256 bits, so more attempts are an attack
-)
+// MaxBody limits a form, which has a code, in bytes.
+const MaxBody = 4 << 10
 
 // Outcome of the exchange of a code.
 type Outcome int
@@ -25,8 +22,6 @@ const (
 	Wrong
 	// Used means that the code was already exchanged.
 	Used
-	// Closed means that no code is accepted after too many wrong ones.
-	Closed
 )
 
 // Pages are the pages that a Guard shows to browsers that are not signed in.
@@ -35,7 +30,7 @@ type Pages interface {
 	Enter(w http.ResponseWriter, status int, outcome Outcome)
 	// Welcome answers an exchange with a page that leads to an address. A redirect would not work:
 	// a browser does not send a SameSite=Strict cookie along with a redirect that started at
-	// another site, such as the file that opened it.
+	// another site.
 	Welcome(w http.ResponseWriter, to string)
 	// Refuse answers with an error.
 	Refuse(w http.ResponseWriter, status int, why string)
@@ -54,19 +49,15 @@ type Guard struct {
 
 	code, session, cookie, base string
 
-	mu    sync.Mutex
-	used  bool
-	wrong int
-
-	// closed is called once, after too many wrong codes.
-	closed func()
+	mu   sync.Mutex
+	used bool
 }
 
 // New guards a page at an address such as 127.0.0.1:4711. inside gets paths without Base.
-func New(host string, pages Pages, inside http.Handler, closed func()) *Guard {
+func New(host string, pages Pages, inside http.Handler) *Guard {
 	host = strings.TrimSuffix(host, ":80") // the default port, which browsers omit from Host and Origin
 	return &Guard{
-		host: host, pages: pages, inside: inside, origin: http.NewCrossOriginProtection(), closed: closed,
+		host: host, pages: pages, inside: inside, origin: http.NewCrossOriginProtection(),
 		code: random(), session: random(), cookie: "lockstep-" + random()[:12], base: "/" + random()[:22] + "/",
 	}
 }
@@ -161,7 +152,7 @@ func (g *Guard) refusal(r *http.Request) (status int, why string) {
 	}
 
 	if r.Method == http.MethodGet && r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
-		return 0, "" // a link to the form, such as in the file that opens the browser
+		return 0, "" // a link to the form
 	}
 	return http.StatusForbidden, crossOrigin
 }
@@ -187,8 +178,6 @@ func (g *Guard) enter(w http.ResponseWriter, r *http.Request) {
 		// The path limits the cookie to this page, because cookies ignore the port.
 		http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.session, Path: g.base, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		g.pages.Welcome(w, g.base)
-	case Closed:
-		g.pages.Enter(w, http.StatusTooManyRequests, outcome)
 	default:
 		g.pages.Enter(w, http.StatusForbidden, outcome)
 	}
@@ -198,19 +187,14 @@ func (g *Guard) enter(w http.ResponseWriter, r *http.Request) {
 func (g *Guard) exchange(code string) Outcome {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	// The comparison takes the same time for each wrong code.
-	switch right := subtle.ConstantTimeCompare([]byte(code), []byte(g.code)) == 1; {
-	case g.wrong >= MaxWrong:
-		return Closed
-	case right && g.used:
+	// The comparison takes the same time for each wrong code. A code has 256 bits, so wrong ones are
+	// not counted: no number of attempts is enough.
+	if subtle.ConstantTimeCompare([]byte(code), []byte(g.code)) != 1 {
+		return Wrong
+	}
+	if g.used {
 		return Used
-	case right:
-		g.used = true
-		return Accepted
 	}
-
-	if g.wrong++; g.wrong == MaxWrong {
-		g.closed()
-	}
-	return Wrong
+	g.used = true
+	return Accepted
 }

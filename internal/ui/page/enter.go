@@ -22,13 +22,11 @@ func (Door) Enter(w http.ResponseWriter, status int, outcome guard.Outcome) {
 	d := door{Form: true}
 	switch outcome {
 	case guard.Accepted:
-		d.Title, d.Text = "This page belongs to a terminal", "It shows one cluster with the rights of the user of that terminal, in one browser. The command opens it by itself. Otherwise paste its code."
+		d.Title, d.Text = "This page belongs to a terminal", "It shows one cluster with the rights of the user of that terminal, in one browser. Open the address that the command printed, or paste its code."
 	case guard.Wrong:
-		d.Title, d.Text = "That is not the code", "Copy all of it. After ten wrong codes, no code is accepted any more."
+		d.Title, d.Text = "That is not the code", "Copy all of it."
 	case guard.Used:
 		d.Title, d.Text, d.Form = "This code was used", "A code opens the page once, in one browser. If that was not you, end the command in the terminal. To open another browser, start the command again.", false
-	case guard.Closed:
-		d.Title, d.Text, d.Form = "No code is accepted any more", "Too many wrong codes were sent. End the command in the terminal, and start it again.", false
 	}
 
 	show(w, status, "enter", d)

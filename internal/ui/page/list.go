@@ -162,22 +162,13 @@ type list struct {
 	Filtered      bool
 }
 
-// filter is the form above the list.
-type filter struct {
-	Query
-	Namespaces []string
-	States     []string
-}
-
 // ListOf draws the packages that a query selects. Rows must be sorted by Sort.
 func ListOf(f Frame, rows []Row, q Query) *Page {
 	p := newPage(f, "list", "Packages", "packages/stream"+q.address(q.Page))
+	p.Of = q
 	var selected []Row
-	counts, namespaces := map[progress.Summary]int{}, map[string]bool{}
-
-	all := 0
+	counts, all := map[progress.Summary]int{}, 0
 	for i := range rows {
-		namespaces[namespaceOf(rows[i])] = true
 		// The counts ignore the filter's state, because they are the links to the other states.
 		if !q.selects(rows[i], false) {
 			continue
@@ -191,18 +182,8 @@ func ListOf(f Frame, rows []Row, q Query) *Page {
 
 	p.fragment("counts", countsOf(f, q, counts, all))
 	p.fragment("rows", pageOf(f, q, selected))
-	names := make([]string, 0, len(namespaces))
-	for n := range namespaces {
-		names = append(names, n)
-	}
-
-	slices.Sort(names)
-	p.Of = filter{Query: q, Namespaces: names[:min(len(names), mostNamespaces)]}
 	return p
 }
-
-// mostNamespaces limits the choice of the filter. The text filter finds the others.
-const mostNamespaces = 1000
 
 // countsOf returns the number of packages in each state that occurs, and in the selected one.
 func countsOf(f Frame, q Query, counts map[progress.Summary]int, all int) []count {

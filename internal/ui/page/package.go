@@ -14,7 +14,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
 // Observed is one package with its revisions.
@@ -141,12 +140,6 @@ type dependencyList struct {
 // imageItem is an image that the objects name.
 type imageItem struct{ Name, Image, Digest string }
 
-// conditionItem is a condition with its tone.
-type conditionItem struct {
-	Type, Status, Reason, Age, Message string
-	Tone                               Tone
-}
-
 // PackageOf draws a package.
 func PackageOf(f Frame, o Observed) *Page {
 	t := o.State.Target
@@ -163,7 +156,6 @@ func PackageOf(f Frame, o Observed) *Page {
 	p.fragment("summary", headOf(f, o))
 	p.fragment("cause", causeOf(o))
 	p.fragment("phases", phasesOf(o))
-	p.fragment("conditions", conditionsOf(f, o.Report))
 	p.fragment("facts", factsOf(f, o))
 	p.fragment("dependencies", dependenciesOf(f, o))
 	p.fragment("revisions", revisionsOf(f, o))
@@ -439,42 +431,4 @@ func rightsOf(o Observed) rights {
 	r.More = max(len(r.Brings)-mostRights, 0)
 	r.Brings = r.Brings[:len(r.Brings)-r.More]
 	return r
-}
-
-// conditionsOf returns the conditions with their tones.
-func conditionsOf(f Frame, r progress.Report) []conditionItem {
-	items := make([]conditionItem, 0, len(r.Conditions))
-	for _, c := range r.Conditions[:min(len(r.Conditions), ListRows)] {
-		items = append(items, conditionItem{
-			Type: c.Type, Status: string(c.Status), Reason: c.Reason, Age: age(c.LastTransitionTime, f.Now), Message: terminal.Text(c.Message), Tone: conditionTone(c, r.Summary),
-		})
-	}
-	return items
-}
-
-// conditionTone is good if a condition has the wanted status, which is True for most types and
-// False for some.
-func conditionTone(c metav1.Condition, summary progress.Summary) Tone {
-	wanted := metav1.ConditionTrue
-	switch c.Type {
-	case corev1alpha1.ConditionInvalid, corev1alpha1.ConditionPaused, corev1alpha1.ConditionStalled, corev1alpha1.ConditionReconciling,
-		corev1alpha1.ConditionProgressing, corev1alpha1.ConditionDrifted, corev1alpha1.ConditionDeletionHeld:
-		wanted = metav1.ConditionFalse
-	}
-
-	switch {
-	case c.Status == wanted:
-		return ToneGood
-	case c.Type == corev1alpha1.ConditionProgressing || c.Type == corev1alpha1.ConditionReconciling:
-		return ToneBusy
-	case c.Type == corev1alpha1.ConditionPaused:
-		return ToneHold
-	case c.Status == metav1.ConditionUnknown:
-		return ToneIdle
-	// These two conditions are not bad while the package is rolled out.
-	case c.Type == corev1alpha1.ConditionReady || c.Type == corev1alpha1.ConditionDependenciesReady:
-		return toneOf(summary)
-	}
-
-	return ToneBad
 }

@@ -16,7 +16,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/ui/page"
 )
 
@@ -25,12 +24,6 @@ type Board struct {
 	cluster *cluster.Cluster
 	kinds   []*kind
 	topic   topic
-
-	mu   sync.Mutex
-	rows map[progress.Target]page.Row
-
-	// sorted are the rows in the order of the list; nil after a change.
-	sorted []page.Row
 }
 
 // kind is one of the watched kinds.
@@ -50,12 +43,12 @@ type kind struct {
 
 // Start watches until ctx ends.
 func Start(ctx context.Context, cl *cluster.Cluster) *Board {
-	b := &Board{cluster: cl, rows: map[progress.Target]page.Row{}}
+	b := &Board{cluster: cl}
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		b.watch(ctx, &kind{name: strings.ToLower(scope.Kind("Package")) + "s", scope: scope}, cluster.Watched{
 			Example: scope.NewPackage(), List: scope.NewPackageList().(client.ObjectList), Transform: slim,
 			Handler: cache.ResourceEventHandlerFuncs{
-				AddFunc: b.put, UpdateFunc: func(_, now any) { b.put(now) }, DeleteFunc: b.remove,
+				AddFunc: func(any) { b.topic.publish() }, UpdateFunc: func(_, _ any) { b.topic.publish() }, DeleteFunc: func(any) { b.topic.publish() },
 			},
 		})
 	}
@@ -72,7 +65,7 @@ func (b *Board) watch(ctx context.Context, k *kind, w cluster.Watched) {
 
 	w.Report = func(err error) {
 		if k.report(err, b.cluster.Namespace, time.Now()) {
-			b.change(func() {})
+			b.topic.publish()
 		}
 	}
 
@@ -82,7 +75,7 @@ func (b *Board) watch(ctx context.Context, k *kind, w cluster.Watched) {
 	b.kinds = append(b.kinds, k)
 	go func() {
 		if cache.WaitForCacheSync(ctx.Done(), k.informer.HasSynced) {
-			b.change(func() {}) // an empty list has no events
+			b.topic.publish() // an empty list has no events
 		}
 	}()
 }
@@ -144,7 +137,11 @@ func slim(obj any) (any, error) {
 		return obj, nil
 	}
 
-	pkg.SetAnnotations(keep(pkg.GetAnnotations(), corev1alpha1.PauseMessageAnnotation))
+	message, paused := pkg.GetAnnotations()[corev1alpha1.PauseMessageAnnotation]
+	pkg.SetAnnotations(nil)
+	if paused {
+		pkg.SetAnnotations(map[string]string{corev1alpha1.PauseMessageAnnotation: message})
+	}
 	spec := pkg.PackageSpec()
 	*spec = corev1alpha1.PackageSpec{
 		Image: spec.Image, PackageRef: spec.PackageRef, Component: spec.Component, TargetRef: spec.TargetRef, ServiceAccountName: spec.ServiceAccountName,
@@ -154,64 +151,20 @@ func slim(obj any) (any, error) {
 	return pkg, nil
 }
 
-// keep returns the only annotation that a page shows, if the package has it.
-func keep(all map[string]string, names ...string) map[string]string {
-	var kept map[string]string
-	for _, name := range names {
-		if value, has := all[name]; has {
-			kept = map[string]string{name: value}
-		}
-	}
-	return kept
-}
-
-// put updates the row of a package.
-func (b *Board) put(obj any) {
-	_ = panics.Guard(context.Background(), "reading a package", func() error { // it is then missing from the list
-		row := page.RowOf(obj.(corev1alpha1.GenericPackage))
-		b.change(func() { b.rows[row.Target] = row })
-		return nil
-	})
-}
-
-// remove removes the row of a package. After a lost watch, the informer may only know the last
-// state.
-func (b *Board) remove(obj any) {
-	if unknown, is := obj.(cache.DeletedFinalStateUnknown); is {
-		obj = unknown.Obj
-	}
-	if pkg, is := obj.(corev1alpha1.GenericPackage); is {
-		t := progress.TargetOf(pkg)
-		b.change(func() { delete(b.rows, t) })
-	}
-}
-
-// change changes the rows and notifies the pages.
-func (b *Board) change(how func()) {
-	b.mu.Lock()
-	how()
-	b.sorted = nil
-	b.mu.Unlock()
-	b.topic.publish()
-}
-
 // Subscribe returns a channel that receives a value after one or more changes, and a function that
 // ends the subscription.
 func (b *Board) Subscribe() (<-chan struct{}, func()) { return b.topic.subscribe() }
 
-// Rows returns the rows in the order of the list. The caller must not change them.
+// Rows returns the rows in the order of the list.
 func (b *Board) Rows() []page.Row {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.sorted == nil {
-		b.sorted = make([]page.Row, 0, len(b.rows))
-		for _, row := range b.rows {
-			b.sorted = append(b.sorted, row)
+	var rows []page.Row
+	for _, k := range b.kinds {
+		for _, item := range k.informer.GetStore().List() {
+			rows = append(rows, page.RowOf(item.(corev1alpha1.GenericPackage)))
 		}
-		page.Sort(b.sorted)
 	}
-
-	return b.sorted
+	page.Sort(rows)
+	return rows
 }
 
 // Package returns the observed state of a package; nil if it was not observed.
