@@ -272,7 +272,7 @@ func TestRetryCommand(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]string{
 		"Package": "again by kubectl package retry package/shop --namespace shop, or",
-		"Other":   "again by kubectl annotate --overwrite objectdeployment/shop --namespace shop package-operator.run/retry=$(date +%s), or",
+		"Other":   "again by kubectl annotate --overwrite objectdeployment/shop --namespace shop package-operator.run/retry=$(date +%s)",
 	} {
 		s := reconciliationOf(nil, nil)
 		s.current = &corev1alpha1.ObjectSet{}

@@ -120,6 +120,9 @@ func (s *reconciliation) rollbackMessage() (reason, message string) {
 	if r != nil && len(r.Released) > 0 {
 		message += "Kept, without a controller: " + strings.Join(r.Released, ", ") + ". "
 	}
-	return reason, message + fmt.Sprintf("Ask for other content, try this one again by %s, or set the spec to the revision in charge by kubectl package rollout undo %s",
-		s.retryCommand(), s.nameInCommands())
+	message += "Ask for other content, or try this one again by " + s.retryCommand()
+	if s.packageOf() != nil {
+		message += ", or set the spec to the revision in charge by kubectl package rollout undo " + s.nameInCommands()
+	}
+	return reason, message
 }

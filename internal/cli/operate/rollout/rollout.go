@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -185,22 +184,19 @@ type statusCommand struct {
 func newStatus(on command.Command) *cobra.Command {
 	c := &statusCommand{Command: on}
 	cmd := c.About(&cobra.Command{
-		Use:   "status RESOURCE",
+		Use:   "status NAME",
 		Short: "Wait for a rollout, as kubectl rollout status does",
-		Long: `Watch the rollout of a package or deployment until it is complete. Exits with 1 if it fails, is paused, or
-takes longer than --timeout; with --watch=false unless it is complete.`,
-		Args: command.Takes("RESOURCE", "[NAME]"),
-	}, cluster.ParseResource, c.run)
+		Long: `Watch the rollout of a package until it is complete. Exits with 1 if it fails, is paused, or takes longer than
+--timeout; with --watch=false unless it is complete.`,
+		Args: command.Takes("NAME", "[NAME]"),
+	}, command.PackageName, c.run)
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", true, "watch until the rollout is complete")
 	c.AddTimeout(cmd, command.WaitTimeout, "how long to wait")
 	return cmd
 }
 
-// run waits for the rollout of a package or deployment.
+// run waits for the rollout of a package.
 func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
-	if n.Deployment {
-		return c.deployment(ctx, n)
-	}
 	cl, target, pkg, err := c.Find(ctx, n)
 	if err != nil {
 		return err
@@ -227,65 +223,4 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 func rolledOut(c *command.Command, what string, revision int64) error {
 	_, err := fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("%s successfully rolled out: revision %d", what, revision)))
 	return err
-}
-
-// deployment waits for the rollout of a deployment without a package.
-func (c *statusCommand) deployment(ctx context.Context, n cluster.Name) error {
-	cl, r, err := c.Rollout(ctx, n)
-	if err != nil {
-		return err
-	}
-	if c.watch {
-		return awaitRollout(ctx, &c.Command, cl, r)
-	}
-	if done, why := deploymentReady(r.Deployment); !done {
-		return fmt.Errorf("%s is not rolled out: %s", r, terminal.Text(why))
-	}
-	return rolledOut(&c.Command, r.String(), r.Deployment.ObjectDeploymentStatus().Revision)
-}
-
-// deploymentReady reports whether a deployment is rolled out, or else the reason.
-func deploymentReady(dep corev1alpha1.GenericObjectDeployment) (bool, string) {
-	conds, generation := *dep.StatusConditions(), dep.GetGeneration()
-	available, progressing := meta.FindStatusCondition(conds, corev1alpha1.ConditionAvailable), meta.FindStatusCondition(conds, corev1alpha1.ConditionProgressing)
-	ready := meta.FindStatusCondition(conds, corev1alpha1.ConditionReady)
-	switch {
-	case available == nil || available.ObservedGeneration < generation || progressing == nil || progressing.ObservedGeneration < generation:
-		// Only Ready and Stalled are reported if the revision cannot be created.
-		if ready != nil && ready.ObservedGeneration == generation && ready.Status != "True" {
-			return false, ready.Message
-		}
-		return false, "no manager has noticed it yet"
-	case dep.ObjectDeploymentSpec().Paused:
-		return false, "it is paused"
-	case meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionAwaitingActivation):
-		return false, meta.FindStatusCondition(conds, corev1alpha1.ConditionAwaitingActivation).Message
-	case progressing.Status == "True":
-		return false, cmp.Or(progressing.Message, available.Message, progressing.Reason)
-	case available.Status != "True":
-		return false, cmp.Or(available.Message, available.Reason)
-	}
-
-	return true, ""
-}
-
-// awaitRollout waits for a deployment without a package.
-func awaitRollout(ctx context.Context, c *command.Command, cl *cluster.Cluster, r *cluster.Rollout) error {
-	begin, last := time.Now(), ""
-	err := c.Await(ctx, cl, r.Deployment, r.String(), "is not rolled out", func() string { return terminal.Text(last) }, func() (bool, error) {
-		done, why := deploymentReady(r.Deployment)
-		if why != "" && why != last {
-			fmt.Fprintf(c.Streams.ErrOut, "%7s  %s\n", progress.Elapsed(time.Since(begin)), terminal.Line(why))
-			last = why
-		}
-		if r.Deployment.ObjectDeploymentSpec().Paused {
-			return false, fmt.Errorf("%s is paused", r)
-		}
-		return done, nil
-	})
-	if err != nil {
-		return err
-	}
-
-	return rolledOut(c, r.String(), r.Deployment.ObjectDeploymentStatus().Revision)
 }

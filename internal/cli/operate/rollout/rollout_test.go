@@ -8,12 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
 	"lockstep.run/lockstep/test/golden"
@@ -194,12 +192,11 @@ func TestRolloutUndoRefuses(t *testing.T) {
 			sets: func(one *corev1alpha1.ObjectSet) { one.Labels[corev1alpha1.PackageVersionLabel] = "1.0.0_a" },
 			want: "pin its version: kubectl package upgrade package/web -n shop --version 1.0.0+a --allow-downgrade",
 		},
-		"no digest":    {sets: func(one *corev1alpha1.ObjectSet) { delete(one.Annotations, corev1alpha1.PackageDigestAnnotation) }, want: "does not record the digest of example.com/web:v1"},
-		"no image":     {sets: func(one *corev1alpha1.ObjectSet) { one.Annotations = nil }, want: "does not record its image"},
-		"bad config":   {sets: func(one *corev1alpha1.ObjectSet) { one.Annotations[corev1alpha1.PackageConfigAnnotation] = "{" }, want: "records a configuration that cannot be read"},
-		"no earlier":   {args: []string{"--to-revision", "9"}, want: "revision not found"},
-		"of a package": {args: []string{"--to-revision", "1"}, want: "belongs to Package web, which would change it again"},
-		"not its own":  {change: func(_ *corev1alpha1.Package, dep *corev1alpha1.ObjectDeployment) { dep.OwnerReferences = nil }, want: "has no revision yet: the deployment of the same name belongs to another owner"},
+		"no digest":   {sets: func(one *corev1alpha1.ObjectSet) { delete(one.Annotations, corev1alpha1.PackageDigestAnnotation) }, want: "does not record the digest of example.com/web:v1"},
+		"no image":    {sets: func(one *corev1alpha1.ObjectSet) { one.Annotations = nil }, want: "does not record its image"},
+		"bad config":  {sets: func(one *corev1alpha1.ObjectSet) { one.Annotations[corev1alpha1.PackageConfigAnnotation] = "{" }, want: "records a configuration that cannot be read"},
+		"no earlier":  {args: []string{"--to-revision", "9"}, want: "revision not found"},
+		"not its own": {change: func(_ *corev1alpha1.Package, dep *corev1alpha1.ObjectDeployment) { dep.OwnerReferences = nil }, want: "has no revision yet: the deployment of the same name belongs to another owner"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -208,11 +205,7 @@ func TestRolloutUndoRefuses(t *testing.T) {
 				tc.sets(objects[2].(*corev1alpha1.ObjectSet))
 			}
 			c := clustertest.FakeCluster(t, objects...)
-			res := "package/web"
-			if name == "of a package" {
-				res = "objectdeployment/web"
-			}
-			got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"rollout", "undo", res}, tc.args...)...)
+			got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"rollout", "undo", "package/web"}, tc.args...)...)
 			if got.Code != 1 || got.Out != "" || !strings.Contains(got.Err, tc.want) {
 				t.Errorf("got %+v, want %q", got, tc.want)
 			}
@@ -222,25 +215,6 @@ func TestRolloutUndoRefuses(t *testing.T) {
 	c := clustertest.FakeCluster(t, clustertest.Revised(secret(ptr.To(false)))...)
 	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "undo", "web", "--wait=false"); got.Code != 0 || !strings.HasPrefix(got.Err, "note: values of spec.configFrom are the current ones of its sources") {
 		t.Errorf("got %+v", got)
-	}
-}
-
-func TestRolloutUndoDeployment(t *testing.T) {
-	t.Parallel()
-	objects := clustertest.Revised(func(_ *corev1alpha1.Package, dep *corev1alpha1.ObjectDeployment) {
-		dep.OwnerReferences = nil
-		dep.Status.Revision = 3
-		dep.Status.Conditions = []metav1.Condition{clustertest.Condition("Available", "True", "Available", ""), clustertest.Condition("Progressing", "False", "Idle", "")}
-	})
-	c := clustertest.FakeCluster(t, objects...)
-	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "undo", "od/web")
-	if got.Code != 0 || got.Out != "objectdeployment shop/web has the template of revision 1 again\nobjectdeployment shop/web successfully rolled out: revision 3\n" {
-		t.Errorf("got %+v", got)
-	}
-	dep := &corev1alpha1.ObjectDeployment{}
-	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, dep))
-	if diff := cmp.Diff(objects[2].(*corev1alpha1.ObjectSet).Spec.ObjectSetTemplateSpec, dep.Spec.Template.Spec, cmp.Comparer(func(a, b runtime.RawExtension) bool { return desired.SameJSON(a.Raw, b.Raw) })); diff != "" {
-		t.Error(diff)
 	}
 }
 
@@ -269,39 +243,6 @@ func TestRolloutStatus(t *testing.T) {
 				t.Errorf("got %+v, want %q", got, tc.want)
 			}
 		})
-	}
-}
-
-func TestRolloutStatusOfADeployment(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		change func(*corev1alpha1.ObjectDeployment)
-		want   string
-	}{
-		"not seen": {func(*corev1alpha1.ObjectDeployment) {}, "no manager has noticed it yet"},
-		"no revision": {func(d *corev1alpha1.ObjectDeployment) {
-			d.Status.Conditions = []metav1.Condition{clustertest.Condition("Ready", "False", "ApplyError", "cannot create revision 1")}
-			d.Status.Conditions[0].ObservedGeneration = 1
-		}, "cannot create revision 1"},
-		"in progress": {func(d *corev1alpha1.ObjectDeployment) {
-			d.Status.Conditions = []metav1.Condition{clustertest.Condition("Available", "False", "x", "phase a waits"), clustertest.Condition("Progressing", "True", "x", "")}
-		}, "phase a waits"},
-		"unavailable": {func(d *corev1alpha1.ObjectDeployment) {
-			d.Status.Conditions = []metav1.Condition{clustertest.Condition("Available", "False", "x", "broken"), clustertest.Condition("Progressing", "False", "Idle", "")}
-		}, "broken"},
-		"paused": {func(d *corev1alpha1.ObjectDeployment) {
-			d.Spec.Paused = true
-			d.Status.Conditions = []metav1.Condition{clustertest.Condition("Available", "True", "x", ""), clustertest.Condition("Progressing", "False", "Idle", "")}
-		}, "it is paused"},
-	} {
-		c := clustertest.FakeCluster(t, clustertest.Revised(func(_ *corev1alpha1.Package, d *corev1alpha1.ObjectDeployment) { d.Generation = 1; tc.change(d) })...)
-		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "status", "objectdeployment/web", "--watch=false")
-		if got.Code != 1 || !strings.Contains(got.Err, "objectdeployment shop/web is not rolled out: "+tc.want) {
-			t.Errorf("%s: got %+v", name, got)
-		}
-		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "status", "objectdeployment/web", "--timeout", "100ms"); got.Code != 1 {
-			t.Errorf("%s: got %+v", name, got)
-		}
 	}
 }
 

@@ -11,11 +11,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
@@ -39,19 +36,18 @@ type undoCommand struct {
 func newUndo(on command.Command) *cobra.Command {
 	c := &undoCommand{Command: on}
 	cmd := c.About(&cobra.Command{
-		Use:   "undo RESOURCE",
-		Short: "Go back to an earlier revision",
+		Use:   "undo NAME",
+		Short: "Go back to an earlier revision of a package",
 		Long: `Go back to the last revision before the current one that succeeded and was not rejected, or to
 --to-revision. If the spec was never rolled out or was rolled back, it goes back to the current revision.
 
-For a package, the image by digest, configuration and component of that revision are written into the
-spec; for an ObjectDeployment, its template. The engine rolls that out as a new revision. Data that might be
-lost is named first.
+The image by digest, configuration and component of that revision are written into the spec, and the engine
+rolls that out as a new revision. Data that might be lost is named first.
 
 A revision is refused if its configuration came from Secrets, if it was made before digests were recorded,
 or if the package is chosen by packageRef.`,
-		Args: command.Takes("RESOURCE", "[NAME]"),
-	}, cluster.ParseResource, c.run, command.Positive("to-revision", &c.revision))
+		Args: command.Takes("NAME", "[NAME]"),
+	}, command.PackageName, c.run, command.Positive("to-revision", &c.revision))
 	cmd.Flags().Int64Var(&c.revision, "to-revision", 0, "go back to this `revision` (default: the last one that succeeded)")
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the plan without changing anything")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
@@ -70,11 +66,28 @@ func (c *undoCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
-	if r.Package == nil {
-		return c.deployment(ctx, cl, r, set)
+	want, err := wantedOf(r, set)
+	if err != nil {
+		return err
 	}
 
-	return c.pkg(ctx, cl, r, set)
+	if len(r.Package.PackageSpec().ConfigFrom) > 0 {
+		fmt.Fprintln(c.Streams.ErrOut, "note: values of spec.configFrom are the current ones of its sources")
+	}
+	f := undoPreview{undoCommand: c, cluster: cl, rollout: r, set: set, image: want.Image}
+	if done, err := f.run(ctx); err != nil || done {
+		return err
+	}
+	done, err := desired.Change(ctx, cl, r.Target, r.Package, want)
+	if err != nil {
+		return err
+	}
+
+	fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("%s %s (revision %d)", r.Target, done.What, set.ObjectSetSpec().Revision)))
+	if !c.Wait {
+		return nil
+	}
+	return done.Follow(ctx, &c.Command, cl, r.Target)
 }
 
 // choose returns the revision to return to.
@@ -100,9 +113,6 @@ func (c *undoCommand) choose(r *cluster.Rollout) (corev1alpha1.GenericObjectSet,
 // neverRolledOut reports whether the spec was never rolled out. An undo then returns to the newest
 // revision.
 func neverRolledOut(r *cluster.Rollout, newest corev1alpha1.GenericObjectSet) bool {
-	if r.Package == nil {
-		return false
-	}
 	state := progress.Of(progress.Snapshot{Target: r.Target, Package: r.Package})
 	spec, made := r.Package.PackageSpec(), newest.GetAnnotations()
 	// An image that could not be pulled or rendered has no revision, so the newest revision has
@@ -119,32 +129,6 @@ func configOf(set corev1alpha1.GenericObjectSet) *runtime.RawExtension {
 		return nil
 	}
 	return &runtime.RawExtension{Raw: []byte(text)}
-}
-
-// pkg writes the recorded image, configuration and component into the spec of the package.
-func (c *undoCommand) pkg(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
-	want, err := wantedOf(r, set)
-	if err != nil {
-		return err
-	}
-	if len(r.Package.PackageSpec().ConfigFrom) > 0 {
-		fmt.Fprintln(c.Streams.ErrOut, "note: values of spec.configFrom are the current ones of its sources")
-	}
-
-	f := undoPreview{undoCommand: c, cluster: cl, rollout: r, set: set, image: want.Image}
-	if done, err := f.run(ctx); err != nil || done {
-		return err
-	}
-	done, err := desired.Change(ctx, cl, r.Target, r.Package, want)
-	if err != nil {
-		return err
-	}
-
-	fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("%s %s (revision %d)", r.Target, done.What, set.ObjectSetSpec().Revision)))
-	if !c.Wait {
-		return nil
-	}
-	return done.Follow(ctx, &c.Command, cl, r.Target)
 }
 
 // wantedOf fails if a revision is not recorded completely.
@@ -206,44 +190,6 @@ func sensitive(pkg corev1alpha1.GenericPackage, set corev1alpha1.GenericObjectSe
 	return ""
 }
 
-// deployment restores the template of a deployment without a package.
-func (c *undoCommand) deployment(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
-	number := set.ObjectSetSpec().Revision
-	if owner := metav1.GetControllerOf(r.Deployment); owner != nil {
-		return fmt.Errorf("%s belongs to %s %s, which would change it again: undo the rollout of that", r, owner.Kind, owner.Name)
-	}
-	if desired.Sealed(set) {
-		return fmt.Errorf("%s cannot go back to revision %d: it has sensitive values, which are not kept", r, number)
-	}
-
-	f := undoPreview{undoCommand: c, cluster: cl, rollout: r, set: set}
-	if done, err := f.run(ctx); err != nil || done {
-		return err
-	}
-	if err := restoreTemplate(ctx, cl, r, set); err != nil {
-		return err
-	}
-
-	fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("%s has the template of revision %d again", r, number)))
-	if !c.Wait {
-		return nil
-	}
-	return awaitRollout(ctx, &c.Command, cl, r)
-}
-
-// restoreTemplate gives the deployment the template of a revision.
-func restoreTemplate(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
-	data, err := json.Marshal([]desired.Operation{
-		{Op: "test", Path: "/metadata/uid", Value: string(r.Deployment.GetUID())},
-		{Op: "replace", Path: "/spec/template/spec", Value: set.ObjectSetSpec().ObjectSetTemplateSpec},
-	})
-	if err != nil {
-		return fmt.Errorf("write the template of revision %d: %w", set.ObjectSetSpec().Revision, err)
-	}
-	err = cl.Patch(ctx, r.Deployment, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(command.FieldManager))
-	return cl.Explain("cannot change the deployment of "+r.String(), err)
-}
-
 // undoPreview plans an undo from the stored revision.
 type undoPreview struct {
 	*undoCommand
@@ -287,7 +233,7 @@ func (f *undoPreview) run(ctx context.Context) (done bool, err error) {
 // have passed over.
 func (f *undoPreview) plan(ctx context.Context) (*dryrun.Plan, error) {
 	plan, err := planning.OfRevision(ctx, f.cluster, f.rollout, f.set, f.image)
-	if err == nil && f.rollout.Package != nil {
+	if err == nil {
 		plan.From.Image = f.rollout.Package.PackageSpec().Image
 	}
 	return plan, err
