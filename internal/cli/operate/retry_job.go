@@ -43,9 +43,10 @@ func jobName(args []string) (cluster.Name, bool) {
 // rerun runs a Job again.
 type rerun struct {
 	*cluster.Cluster
+	// kinds is a client for the cluster with the Job.
 	kinds client.Client
 	key   types.NamespacedName
-	// before is the UID of the former Job; empty if its record has none.
+	// before is the UID of the former Job.
 	before types.UID
 }
 
@@ -53,46 +54,28 @@ type rerun struct {
 func (r *rerun) String() string { return "job " + r.key.String() }
 
 // runJob deletes a finished Job with its record, and waits until the engine has created it again.
-// The checks come first, because a paused package would not create it.
 func (c *retryCommand) runJob(ctx context.Context, n cluster.Name) error {
 	cl, err := c.Connect()
 	if err != nil {
 		return err
 	}
-	kinds, err := cl.AnyKind()
+	r := &rerun{Cluster: cl, key: types.NamespacedName{Namespace: cl.Namespace, Name: n.Name}}
+	dep, err := r.deployment(ctx)
 	if err != nil {
 		return err
 	}
-
-	r := &rerun{Cluster: cl, kinds: kinds, key: types.NamespacedName{Namespace: cl.Namespace, Name: n.Name}}
-	job, err := r.read(ctx)
-	if err != nil {
-		return err
-	}
-	dep, err := r.deployment(ctx, job)
-	if err != nil {
-		return err
-	}
-
-	if ref := dep.ObjectDeploymentSpec().Template.Spec.TargetRef; ref != nil {
-		if job, err = r.there(ctx, dep, ref); err != nil {
-			return err
-		}
-	}
-
+	// A paused package would not create it.
 	if dep.ObjectDeploymentSpec().Paused {
 		return fmt.Errorf("%s: its package %s is paused, so its objects are not created. To resume it: kubectl package unpause", r, dep.GetName())
 	}
-	if job != nil {
-		// A running Job has side effects, so only the user decides to interrupt it.
-		if objects.OutcomeOf(job.Object) == "" {
-			return fmt.Errorf("%s has not finished. Delete it to start it again: kubectl delete job -n %s %s", r, r.key.Namespace, r.key.Name)
-		}
-		r.before = job.GetUID()
-		err := r.kinds.Delete(ctx, job, client.Preconditions{UID: ptr.To(r.before)}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if client.IgnoreNotFound(err) != nil {
-			return cl.Explain("cannot delete "+r.String(), err)
-		}
+	if r.kinds, err = cl.AnyKindAt(ctx, dep.GetNamespace(), dep.ObjectDeploymentSpec().Template.Spec.TargetRef); err != nil {
+		return err
+	}
+
+	r.key.Namespace = r.namespaceIn(dep)
+	r.before = dep.ObjectDeploymentStatus().Jobs[r.recorded(dep)].UID
+	if err := r.remove(ctx, dep); err != nil {
+		return err
 	}
 
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
@@ -106,6 +89,25 @@ func (c *retryCommand) runJob(ctx context.Context, n cluster.Name) error {
 
 	fmt.Fprintln(c.Streams.Out, terminal.Line(r.String()+" runs again"))
 	return nil
+}
+
+// remove deletes the Job if it still exists.
+func (r *rerun) remove(ctx context.Context, dep corev1alpha1.GenericObjectDeployment) error {
+	job, err := r.read(ctx)
+	if err != nil || job == nil {
+		return err
+	}
+	if owner := apinames.Default.ControllerOf(job); owner == nil || owner.UID != dep.GetUID() {
+		return fmt.Errorf("%s belongs to another owner than %s", r, dep.GetName())
+	}
+	// A running Job has side effects, so only the user decides to interrupt it.
+	if objects.OutcomeOf(job.Object) == "" {
+		return fmt.Errorf("%s has not finished. Delete it to start it again: kubectl delete job -n %s %s", r, r.key.Namespace, r.key.Name)
+	}
+
+	r.before = job.GetUID()
+	err = r.kinds.Delete(ctx, job, client.Preconditions{UID: ptr.To(r.before)}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	return r.Explain("cannot delete "+r.String(), client.IgnoreNotFound(err))
 }
 
 // read returns the Job; nil if it does not exist.
@@ -127,34 +129,8 @@ func (r *rerun) namespaceIn(dep corev1alpha1.GenericObjectDeployment) string {
 	return dep.ObjectDeploymentSpec().Template.Spec.TargetRef.NamespaceOf(r.key.Namespace)
 }
 
-// there returns the Job of a deployment whose objects are in another cluster.
-func (r *rerun) there(ctx context.Context, dep corev1alpha1.GenericObjectDeployment, ref *corev1alpha1.TargetReference) (*unstructured.Unstructured, error) {
-	var err error
-	if r.kinds, err = r.AnyKindAt(ctx, dep.GetNamespace(), ref); err != nil {
-		return nil, err
-	}
-	r.key.Namespace = r.namespaceIn(dep)
-	job, err := r.read(ctx)
-	if err != nil || job == nil {
-		return nil, err
-	}
-
-	if owner := apinames.Default.ControllerOf(job); owner == nil || owner.UID != dep.GetUID() {
-		return nil, fmt.Errorf("%s in the cluster of Secret %s belongs to another owner than %s", r, ref.KubeconfigSecretRef.Name, dep.GetName())
-	}
-	return job, nil
-}
-
-// deployment finds the deployment that controls the Job or has a record of it.
-func (r *rerun) deployment(ctx context.Context, job *unstructured.Unstructured) (corev1alpha1.GenericObjectDeployment, error) {
-	var found corev1alpha1.GenericObjectDeployment
-	var owner types.UID
-	if job != nil {
-		if ref := metav1.GetControllerOf(job); ref != nil {
-			owner = ref.UID
-		}
-	}
-
+// deployment finds the deployment that has a record of the finished Job.
+func (r *rerun) deployment(ctx context.Context) (found corev1alpha1.GenericObjectDeployment, err error) {
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		list := scope.NewObjectDeploymentList()
 		namespace := ""
@@ -165,41 +141,26 @@ func (r *rerun) deployment(ctx context.Context, job *unstructured.Unstructured) 
 		if apierrors.IsForbidden(err) && scope == corev1alpha1.ScopeCluster {
 			continue // rights in one namespace do not extend to cluster packages
 		}
-
 		if err != nil {
 			return nil, r.Explain("cannot read deployments", err)
 		}
 
 		for _, dep := range list.GenericObjectDeployments() {
-			at := r.recorded(dep)
-			// A deployment with a target can have a record of a Job in the other cluster, even if a
-			// Job of that name is here.
-			elsewhere := at >= 0 && (job == nil || inTarget(dep))
 			switch {
-			case dep.GetUID() != owner && !elsewhere, found != nil && inTarget(found) == inTarget(dep):
-				continue
+			case r.recorded(dep) < 0:
+			// Their objects are in different clusters.
 			case found != nil:
-				return nil, fmt.Errorf("%s belongs to %s and to %s, in different clusters: delete the right one, and its package creates it again", r, found.GetName(), dep.GetName())
-			}
-			if found = dep; elsewhere {
-				r.before = dep.ObjectDeploymentStatus().Jobs[at].UID
+				return nil, fmt.Errorf("%s belongs to %s and to %s: delete the right one, and its package creates it again", r, found.GetName(), dep.GetName())
+			default:
+				found = dep
 			}
 		}
 	}
 
-	switch {
-	case found != nil:
-		return found, nil
-	case job != nil:
-		return nil, fmt.Errorf("%s does not belong to a package", r)
+	if found == nil {
+		err = fmt.Errorf("no package has a record of a finished %s", r)
 	}
-
-	return nil, fmt.Errorf("there is no %s, and no package has a record of it", r)
-}
-
-// inTarget reports whether the objects of a deployment are in another cluster.
-func inTarget(dep corev1alpha1.GenericObjectDeployment) bool {
-	return dep.ObjectDeploymentSpec().Template.Spec.TargetRef != nil
+	return found, err
 }
 
 // recorded returns the index of the Job's record in the status of a deployment; -1 if there is
