@@ -20,15 +20,13 @@ const (
 	dataGroup    = "data.packaging.carvel.dev/"
 )
 
-// Note explains the conversion of a field.
+// Note explains why a field was not carried over, or changed.
 type Note struct {
 	// Object, such as "PackageInstall shop/web".
 	Object string
 	// Field, such as spec.values[0]; empty for the object as a whole.
 	Field string
-	// Carried is false if the new objects lack the field.
-	Carried bool
-	Text    string
+	Text  string
 }
 
 // Result of Convert.
@@ -111,7 +109,7 @@ func (c *converter) one(doc *unstructured.Unstructured) {
 	case strings.HasPrefix(version, dataGroup):
 		i.lost("", "it belongs in a repository: kubectl package repository build")
 	case version == "v1" && kind == "Secret":
-		i.kept("", "it stays as it is, because other objects refer to it")
+		// Other objects refer to it.
 	default:
 		i.lost("", "this kind has no counterpart")
 	}
@@ -126,21 +124,16 @@ type item struct {
 	different bool
 }
 
-// kept adds a note about a field that was carried over.
-func (i *item) kept(field, format string, args ...any) { i.note(field, true, format, args...) }
-
-// lost adds a note about a field that was dropped without an effect on the installed objects.
-func (i *item) lost(field, format string, args ...any) { i.note(field, false, format, args...) }
+// lost adds a note about a field that was dropped or changed without an effect on the installed
+// objects.
+func (i *item) lost(field, format string, args ...any) {
+	i.result.Notes = append(i.result.Notes, Note{Object: i.object, Field: field, Text: fmt.Sprintf(format, args...)})
+}
 
 // missing adds a note about a field that changes the installed objects and cannot be carried over.
 func (i *item) missing(field, format string, args ...any) {
 	i.different = true
-	i.note(field, false, format, args...)
-}
-
-// note adds a note about a field of the document.
-func (i *item) note(field string, carried bool, format string, args ...any) {
-	i.result.Notes = append(i.result.Notes, Note{Object: i.object, Field: field, Carried: carried, Text: fmt.Sprintf(format, args...)})
+	i.lost(field, format, args...)
 }
 
 // emit adds an object to the result.
@@ -269,10 +262,8 @@ func (f *fields) interval(i *item, name, least string, allowed func(metav1.Durat
 	}
 
 	if !allowed(d) {
-		i.kept(f.at(name), "becomes spec.interval: %s, the minimum, instead of %s", least, text)
+		i.lost(f.at(name), "it is less than the minimum, %s, which is used instead", least)
 		return least
 	}
-	i.kept(f.at(name), "becomes spec.interval")
-
 	return text
 }

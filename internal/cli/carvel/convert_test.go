@@ -28,11 +28,7 @@ func convert(t *testing.T, text string) *Result {
 func notes(r *Result) string {
 	var b strings.Builder
 	for _, n := range r.Notes {
-		mark := "+"
-		if !n.Carried {
-			mark = "-"
-		}
-		b.WriteString(strings.Join([]string{mark, n.Object, n.Field, n.Text}, " | ") + "\n")
+		b.WriteString(strings.Join([]string{n.Object, n.Field, n.Text}, " | ") + "\n")
 	}
 	return b.String()
 }

@@ -37,18 +37,13 @@ func (i *item) install() {
 	i.dependencies(from.child("dependencies"), spec)
 	if from.bool("noopDelete") {
 		spec["deletionPolicy"] = "Orphan"
-		i.kept("spec.noopDelete", "becomes spec.deletionPolicy: Orphan")
 	}
 
 	if interval := from.interval(i, "syncPeriod", "1m", func(d metav1.Duration) bool { return d.Duration >= time.Minute }); interval != "" {
 		spec["interval"] = interval
 	}
-	if to := from.text("defaultNamespace"); to != "" {
-		if to == namespace {
-			i.kept("spec.defaultNamespace", "is the namespace of the Package anyway")
-		} else {
-			i.missing("spec.defaultNamespace", "the objects of a Package are in its own namespace: install it in %s, or as a ClusterPackage with spec.defaultNamespace", to)
-		}
+	if to := from.text("defaultNamespace"); to != "" && to != namespace {
+		i.missing("spec.defaultNamespace", "the objects of a Package are in its own namespace: install it in %s, or as a ClusterPackage with spec.defaultNamespace", to)
 	}
 
 	i.pause(from, spec)
@@ -61,21 +56,18 @@ func (i *item) pause(from *fields, spec map[string]any) {
 	for _, name := range []string{"paused", "canceled"} {
 		if from.bool(name) {
 			spec["paused"] = true
-			i.kept(from.at(name), "becomes spec.paused")
 		}
 	}
 	if i.different && spec["paused"] == nil {
 		spec["paused"] = true
-		i.kept("", "spec.paused is set, because the installed objects would lack something: add it, then run kubectl package unpause %s", i.doc.GetName())
+		i.lost("", "spec.paused is set, because the installed objects would lack something: add it, then run kubectl package unpause %s", i.doc.GetName())
 	}
 }
 
 // reference carries over the package and its versions.
 func (i *item) reference(from *fields, spec map[string]any) {
 	ref := map[string]any{"name": from.text("refName")}
-	i.kept("spec.packageRef.refName", "becomes spec.packageRef.name")
-	selection := from.child("versionSelection")
-	i.selection(selection, ref)
+	i.selection(from.child("versionSelection"), ref)
 	from.rest(i)
 	spec["packageRef"] = ref
 }
@@ -86,8 +78,6 @@ func (i *item) selection(from *fields, into map[string]any) {
 		into["version"] = constraints
 		if _, err := versions.ParseConstraint(constraints); err != nil {
 			i.missing(from.at("constraints"), "it cannot be read: %v", err)
-		} else {
-			i.kept(from.at("constraints"), "becomes version; build metadata of versions is ignored in ranges")
 		}
 	}
 
@@ -99,7 +89,6 @@ func (i *item) selection(from *fields, into map[string]any) {
 		}
 		inner.rest(i)
 		into["prereleases"] = prereleases
-		i.kept(from.at("prereleases"), "becomes prereleases")
 	}
 
 	from.rest(i)
@@ -111,7 +100,6 @@ func (i *item) identity(from *fields, spec map[string]any) {
 	account := from.text("serviceAccountName")
 	if account != "" {
 		spec["serviceAccountName"] = account
-		i.kept("spec.serviceAccountName", "is the same; the account needs the rights on every object of the package, and the manager the right to impersonate it")
 	}
 	cluster := from.child("cluster")
 	switch {
@@ -138,7 +126,6 @@ func (i *item) target(from *fields, spec map[string]any) {
 	secret.rest(i)
 	from.rest(i)
 	spec["targetRef"] = target
-	i.kept("spec.cluster", "becomes spec.targetRef; its user needs the rights on every object of the package, and get on the namespace kube-system")
 }
 
 // annotations carries over the annotations that change the installed objects, and returns them.
@@ -150,7 +137,6 @@ func (i *item) annotations(spec map[string]any) map[string]bool {
 		switch {
 		case name == downgradable:
 			spec["downgradePolicy"] = "Allow"
-			i.kept(field, "becomes spec.downgradePolicy: Allow")
 		case name == yttPaths, strings.HasPrefix(name, yttPaths+"."):
 			i.missing(field, "overlays of ytt are not run: write their changes as spec.patches")
 		case name == yttOverlays:
@@ -161,10 +147,6 @@ func (i *item) annotations(spec map[string]any) map[string]bool {
 			i.missing(field, "a package is not a release of Helm: its objects have the names that the package gives them")
 		case strings.HasPrefix(name, fetchPrefix) && strings.HasSuffix(name, secretName):
 			pull = append(pull, map[string]any{"name": all[name]})
-			i.kept(field, "becomes spec.imagePullSecrets")
-		case name == ignoreKubernetes:
-			i.kept(field, "is the same")
-			continue // part of the metadata
 		default:
 			continue
 		}
@@ -218,7 +200,6 @@ func (i *item) dependencies(from *fields, spec map[string]any) {
 
 	if management := from.text("managedBy"); management != "" {
 		out["management"] = management
-		i.kept(from.at("managedBy"), "becomes spec.dependencies.management")
 	}
 
 	for _, entry := range from.list("override") {
@@ -229,7 +210,6 @@ func (i *item) dependencies(from *fields, spec map[string]any) {
 		i.selection(ref.child("versionSelection"), pkg)
 		ref.rest(i)
 		override(entry, "package", pkg)
-		i.kept(ref.path, "becomes package in spec.dependencies.overrides")
 	}
 
 	for _, entry := range from.list("values") {
@@ -253,9 +233,7 @@ func (i *item) secretOf(entry *fields, into string) []any {
 		i.missing(entry.path, "it names no Secret")
 		return nil
 	}
-	if ref.has("key") {
-		i.kept(ref.at("key"), "had no effect: all keys of the Secret count")
-	}
+	ref.has("key") // it had no effect: all keys of the Secret count
 	ref.rest(i)
 
 	return i.secret(entry.path, into, name)
@@ -269,12 +247,8 @@ func (i *item) secret(field, into, name string) (sources []any) {
 		keys, known = i.secrets[key("", name)]
 	}
 
-	switch {
-	case !known:
+	if !known {
 		i.missing(field, "Secret %s is not in the input, so its keys are not known: add it to the input, or add an entry to %s for each of its keys", name, into)
-		return nil
-	case len(keys) == 0:
-		i.kept(field, "Secret %s is empty", name)
 		return nil
 	}
 
@@ -283,7 +257,5 @@ func (i *item) secret(field, into, name string) (sources []any) {
 		sources = append(sources, map[string]any{"secretKeyRef": map[string]any{"name": name, "key": k, "sensitive": false}})
 	}
 
-	i.kept(field, "becomes %s: %s of Secret %s; with sensitive: false, because other objects than Secrets can have them too; values that the schema marks as a password or writeOnly cannot be there",
-		into, strings.Join(keys, ", "), name)
 	return sources
 }

@@ -15,7 +15,7 @@ func (i *item) repository() {
 	kind, namespace := "PackageRepository", i.doc.GetNamespace()
 	if namespace == i.global {
 		kind, namespace = "ClusterPackageRepository", ""
-		i.kept("metadata.namespace", "becomes a ClusterPackageRepository, which offers its packages in all namespaces; its Secrets have to be in the manager's namespace")
+		i.lost("metadata.namespace", "it becomes a ClusterPackageRepository, whose Secrets have to be in the manager's namespace")
 	}
 	if interval := from.interval(i, "syncPeriod", "30s", func(d metav1.Duration) bool { return d.Duration >= 30*time.Second }); interval != "" {
 		spec["interval"] = interval
@@ -23,7 +23,6 @@ func (i *item) repository() {
 
 	if from.bool("paused") {
 		spec["paused"] = true
-		i.kept("spec.paused", "is the same")
 	}
 	source := i.source(from.child("fetch"))
 	from.rest(i)
@@ -57,7 +56,6 @@ func (i *item) source(fetch *fields) map[string]any {
 		}
 		of := fetch.child(kind.name)
 		source = map[string]any{kind.becomes: kind.convert(i, of)}
-		i.kept(of.path, "becomes spec.source.%s", kind.becomes)
 		of.rest(i)
 	}
 

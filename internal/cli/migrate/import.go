@@ -38,9 +38,9 @@ func newCarvel(on command.Command) *cobra.Command {
 		Use:   "carvel FILE...|-",
 		Short: "Convert kapp-controller's objects into Packages and PackageRepositories",
 		Long: `Read PackageInstalls and PackageRepositories of kapp-controller from files, folders or standard input, and
-print the equivalent Packages and PackageRepositories. Standard error reports the result for each
-field (+ carried over, - not). No cluster is changed. A Package that would be installed
-differently is paused. Only the names of keys are read from Secrets.
+print the equivalent Packages and PackageRepositories. Standard error reports the fields that could not be
+carried over. No cluster is changed. A Package that would be installed differently is paused. Only the names of
+keys are read from Secrets.
 
 Render a version with template steps, such as ytt, with your own tools, and turn the objects into
 a package: docs/packages/publish.md`,
@@ -107,28 +107,21 @@ func documentsOf(name string, data []byte) (documents []map[string]any, err erro
 	return documents, nil
 }
 
-// report prints a note for each field, followed by the number of fields that could not be carried
-// over.
+// report prints the fields that could not be carried over, and their number.
 func (c *importCommand) report(notes []carvel.Note) {
 	styles := terminal.StylesFor(c.Streams.ErrOut)
-	object, lost := "", 0
+	object := ""
 	for _, n := range notes {
 		if n.Object != object {
 			object = n.Object
 			fmt.Fprintln(c.Streams.ErrOut, styles.Strong(terminal.Line(object)))
 		}
-		mark := styles.Good("+")
-		if !n.Carried {
-			lost++
-			mark = styles.Bad("-")
-		}
-
 		text := n.Text
 		if n.Field != "" {
 			text = n.Field + ": " + text
 		}
-		fmt.Fprintln(c.Streams.ErrOut, "  "+mark+" "+terminal.Line(text))
+		fmt.Fprintln(c.Streams.ErrOut, "  "+styles.Bad("-")+" "+terminal.Line(text))
 	}
 
-	fmt.Fprintf(c.Streams.ErrOut, "%s; %d not carried over\n", terminal.Count(len(notes), "note"), lost)
+	fmt.Fprintf(c.Streams.ErrOut, "%s not carried over\n", terminal.Count(len(notes), "field"))
 }
