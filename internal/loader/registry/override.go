@@ -75,12 +75,3 @@ func (o Overrides) redirect(ref string, parsed name.Reference) (name.Reference, 
 	}
 	return parsed, nil
 }
-
-// String returns the form that ParseOverrides parses.
-func (o Overrides) String() string {
-	pairs := make([]string, len(o))
-	for i, override := range o {
-		pairs[i] = override.From + "=" + override.To
-	}
-	return strings.Join(pairs, ",")
-}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -155,27 +156,27 @@ func TestPlace(t *testing.T) {
 		return images
 	}
 	for what, tc := range map[string]struct {
-		images    []v1.Descriptor
-		targets   []string
-		overrides string
-		err       string
+		images  []v1.Descriptor
+		targets []string
+		mirrors string
+		err     string
 	}{
 		"hosts": {
-			images:    named("b.example.com:5000/x:v1", "a.example.com/y@"+digestOf(1), "a.example.com/z", "localhost/z:v1"),
-			targets:   []string{"m.example.com/p/b.example.com-5000/x:v1", "m.example.com/p/a.example.com/y@" + digestOf(1), "m.example.com/p/a.example.com/z:latest", "m.example.com/p/localhost/z:v1"},
-			overrides: "a.example.com/=m.example.com/p/a.example.com/,b.example.com:5000/=m.example.com/p/b.example.com-5000/,localhost/=m.example.com/p/localhost/",
+			images:  named("b.example.com:5000/x:v1", "a.example.com/y@"+digestOf(1), "a.example.com/z", "localhost/z:v1"),
+			targets: []string{"m.example.com/p/b.example.com-5000/x:v1", "m.example.com/p/a.example.com/y@" + digestOf(1), "m.example.com/p/a.example.com/z:latest", "m.example.com/p/localhost/z:v1"},
+			mirrors: "a.example.com=m.example.com/p/a.example.com,b.example.com:5000=m.example.com/p/b.example.com-5000,localhost=m.example.com/p/localhost",
 		},
-		"no host": {images: named("web:v1", "acme/web:v1"), targets: []string{"m.example.com/p/docker.io/library/web:v1", "m.example.com/p/docker.io/acme/web:v1"}},
+		"no host": {images: named("web:v1", "acme/web:v1"), targets: []string{"m.example.com/p/docker.io/library/web:v1", "m.example.com/p/docker.io/acme/web:v1"}, mirrors: "docker.io=m.example.com/p/docker.io"},
 		"the host that others are aliases of": {
-			images: named("docker.io/web:v1"), targets: []string{"m.example.com/p/docker.io/web:v1"},
-			overrides: "docker.io/=m.example.com/p/docker.io/",
+			images: named("docker.io/web:v1"), targets: []string{"m.example.com/p/docker.io/library/web:v1"},
+			mirrors: "docker.io=m.example.com/p/docker.io",
 		},
 		"one image twice": {
 			images:  slices.Concat(named("a.example.com/x:v1"), named("a.example.com/x:v1")),
-			targets: []string{"m.example.com/p/a.example.com/x:v1", "m.example.com/p/a.example.com/x:v1"}, overrides: "a.example.com/=m.example.com/p/a.example.com/",
+			targets: []string{"m.example.com/p/a.example.com/x:v1", "m.example.com/p/a.example.com/x:v1"}, mirrors: "a.example.com=m.example.com/p/a.example.com",
 		},
-		"a host that adds an override": {images: named("a=b.example.com,c.example.com/x:v1"), err: `manifests[0]: the annotation org.opencontainers.image.ref.name is "a=b.example.com,c.example.com/x:v1", but overrides need a host`},
-		"a host that is not a path":    {images: named("[::1]:5000/x:v1"), err: "overrides need a host in the form host or host:port"},
+		"a host that adds an override": {images: named("a=b.example.com,c.example.com/x:v1"), err: `manifests[0]: the annotation org.opencontainers.image.ref.name is "a=b.example.com,c.example.com/x:v1", but ImageConfigs need a host`},
+		"a host that is not a path":    {images: named("[::1]:5000/x:v1"), err: "ImageConfigs need a host in the form host or host:port"},
 		"a path out of the prefix":     {images: named("a.example.com/x:v1", "a.example.com/../../x:v1"), err: `manifests[1]: the annotation org.opencontainers.image.ref.name is "a.example.com/../../x:v1", which might lead out`},
 		"no reference":                 {images: named(""), err: "not a valid image reference"},
 		"two hosts with one folder": {
@@ -184,13 +185,17 @@ func TestPlace(t *testing.T) {
 		},
 		"one name twice": {images: named("a.example.com/x:v1", "a.example.com/x:v1"), err: "would both be pushed to"},
 	} {
-		targets, overrides, err := place(tc.images, "m.example.com/p/")
+		targets, mirrors, err := place(tc.images, "m.example.com/p/")
 		if tc.err != "" {
-			require.ErrorContains(t, err, tc.err, fmt.Sprintf("%s: %v %v, error", what, targets, overrides))
+			require.ErrorContains(t, err, tc.err, fmt.Sprintf("%s: %v %v, error", what, targets, mirrors))
 			continue
 		}
-		if err != nil || !slices.Equal(targets, tc.targets) || overrides.String() != tc.overrides {
-			t.Errorf("%s: %v %v, error %v", what, targets, overrides, err)
+		var got []string
+		for _, host := range slices.Sorted(maps.Keys(mirrors)) {
+			got = append(got, host+"="+mirrors[host])
+		}
+		if err != nil || !slices.Equal(targets, tc.targets) || strings.Join(got, ",") != tc.mirrors {
+			t.Errorf("%s: %v %v, error %v", what, targets, mirrors, err)
 		}
 	}
 }
@@ -274,8 +279,7 @@ func TestSaveOfATagThatMoves(t *testing.T) {
 	}
 }
 
-// A reference without a host gets a warning instead of an override, because an override would also
-// redirect references of hosts that start the same way.
+// A reference without a host means Docker Hub.
 func TestLoadWithoutHost(t *testing.T) {
 	t.Parallel()
 	folder, to := t.TempDir(), serve(t)
@@ -288,7 +292,7 @@ func TestLoadWithoutHost(t *testing.T) {
 	require.NoError(t, writeTar(&b, folder))
 	report, err := Load(t.Context(), &registries{}, &b, to)
 	require.NoError(t, err)
-	if report.Overrides != "" || len(report.Warnings) != 1 || !strings.HasPrefix(report.Warnings[0], "web:v1 names no host") || report.Images[0].To != to+"/docker.io/library/web:v1" {
+	if !strings.Contains(report.ImageConfigs, `prefix: "docker.io"`) || report.Images[0].To != to+"/docker.io/library/web:v1" {
 		t.Errorf("%+v", report)
 	}
 }
@@ -297,6 +301,6 @@ func TestReportJSON(t *testing.T) {
 	t.Parallel()
 	golden.JSON(t, "bundle-load", Report{
 		Images: []Image{{From: "registry.example.com/web:v1", Digest: "sha256:0123", To: "mirror.example.com/web:v1"}}, Signatures: 1,
-		Overrides: "registry.example.com/=mirror.example.com/", ImageConfigs: "kind: ImageConfig\n", Warnings: []string{"web:v1 names no host"},
+		ImageConfigs: "kind: ImageConfig\n", Warnings: []string{"a warning"},
 	})
 }

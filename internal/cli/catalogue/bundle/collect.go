@@ -133,8 +133,7 @@ func (c *collection) addPackage(ctx context.Context, ref string, files loader.Fi
 	return nil
 }
 
-// addOfObjects adds the images that objects name and no lock has, in all test cases. ImageConfigs
-// can redirect these, but flags of the manager cannot.
+// addOfObjects adds the images that objects name and no lock has, in all test cases.
 func (c *collection) addOfObjects(ctx context.Context, ref string, files loader.Files, locked map[string]bool) {
 	for _, part := range loader.Parts(files) {
 		cases := []string{""}
@@ -166,7 +165,7 @@ func (c *collection) addOfObjects(ctx context.Context, ref string, files loader.
 				if _, err := name.ParseReference(named); err != nil {
 					continue // no node can pull it either
 				}
-				c.warn("objects of the package %s name the image %s, which is not in spec.images: an ImageConfig redirects it if a container or volume names it, but --image-prefix-overrides does not", ref, named)
+				c.warn("objects of the package %s name the image %s, which is not in spec.images: an ImageConfig redirects it if a container or volume names it", ref, named)
 				c.list(named)
 			}
 		}
@@ -180,9 +179,6 @@ func (c *collection) list(ref string) {
 	}
 	c.listed[ref] = true
 	c.refs = append(c.refs, ref)
-	if host, _ := splitHost(ref); host == "" {
-		c.warnings = append(c.warnings, withoutHost(ref))
-	}
 }
 
 // warn adds a warning once.
@@ -190,23 +186,6 @@ func (c *collection) warn(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(c.warnings, text) {
 		c.warnings = append(c.warnings, text)
 	}
-}
-
-// withoutHost is the warning about a reference that no prefix override can redirect, because
-// references of other hosts might start the same way.
-func withoutHost(ref string) string {
-	return fmt.Sprintf("%s names no host, so --image-prefix-overrides cannot redirect it: name the host in spec.images "+
-		"for an image of a package, such as docker.io/library/web:v1, or let the runtime of the nodes have a mirror of docker.io", ref)
-}
-
-// splitHost separates the host that a reference names, if it names one, from its path, tag and
-// digest.
-func splitHost(ref string) (host, rest string) {
-	host, rest, found := strings.Cut(ref, "/")
-	if !found || host != "localhost" && !strings.ContainsAny(host, ".:") { // as name.NewRepository
-		return "", ref
-	}
-	return host, rest
 }
 
 // repositoryOf is a reference without its tag and digest, as it is written.

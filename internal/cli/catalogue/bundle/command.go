@@ -106,8 +106,8 @@ func newLoad(on command.Command) *cobra.Command {
 PREFIX/registry.example.com/web:v1. Digests stay, so packages, locks and signatures hold.
 
 It prints ImageConfigs that redirect packages, repositories and workload images to the mirror
-(docs/trust.md), and the flag that only redirects packages. A damaged bundle is refused before
-the first push. It needs room for the bundle once in TMPDIR.
+(docs/trust.md). A damaged bundle is refused before the first push. It needs room for the bundle
+once in TMPDIR.
 
 Its index decides which tags below PREFIX are overwritten. Load a file that you do not trust below a PREFIX of
 its own, and run kubectl package verify on its images there before you use them.`,
@@ -151,14 +151,7 @@ func (c *bundleCommand) load(ctx context.Context, file string) error {
 		}
 
 		fmt.Fprintf(&b, "%s and %s pushed\n", terminal.Count(len(report.Images), "image"), terminal.Count(report.Signatures, "signature"))
-		if report.Overrides == "" {
-			return b.String()
-		}
-		fmt.Fprintf(&b, "\nStart the manager with this flag, and install the packages under their original names:\n  --image-prefix-overrides %s\n", terminal.Line(report.Overrides))
-		if report.ImageConfigs != "" {
-			fmt.Fprintf(&b, "\nOr apply this, which redirects packages, repositories and the images that packages name at once:\n\n%s", terminal.Text(report.ImageConfigs))
-		}
-
+		fmt.Fprintf(&b, "\nApply this, and install the packages under their original names:\n\n%s", terminal.Text(report.ImageConfigs))
 		return b.String()
 	})
 }

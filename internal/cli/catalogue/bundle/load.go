@@ -24,7 +24,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
-	"lockstep.run/lockstep/internal/loader/registry"
 )
 
 // Load pushes the images of a bundle below a prefix, such as mirror.example.com/packages, in a
@@ -50,11 +49,11 @@ func Load(ctx context.Context, to Registries, r io.Reader, prefix string) (*Repo
 	}
 
 	// All targets are checked before the first push.
-	targets, overrides, err := place(list.Manifests, prefix)
+	targets, mirrors, err := place(list.Manifests, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("index.json: %w", err)
 	}
-	report := &Report{Overrides: overrides.String(), ImageConfigs: imageConfigs(overrides)}
+	report := &Report{ImageConfigs: imageConfigs(mirrors)}
 	for i, d := range list.Manifests {
 		ref := d.Annotations[refName]
 		if err := push(ctx, to, index, d, targets[i]); err != nil {
@@ -65,46 +64,36 @@ func Load(ctx context.Context, to Registries, r io.Reader, prefix string) (*Repo
 			continue
 		}
 		report.Images = append(report.Images, Image{From: ref, Digest: d.Digest.String(), To: targets[i]})
-		if host, _ := splitHost(ref); host == "" {
-			report.Warnings = append(report.Warnings, withoutHost(ref))
-		}
 	}
 
 	return report, nil
 }
 
-// place returns the target of each image below a prefix, and the overrides that redirect references
-// there.
-func place(images []v1.Descriptor, prefix string) (targets []string, overrides registry.Overrides, err error) {
-	folders, taken := map[string]string{}, map[string]v1.Descriptor{}
+// place returns the target of each image below a prefix, and the mirror of each host.
+func place(images []v1.Descriptor, prefix string) (targets []string, mirrors map[string]string, err error) {
+	mirrors, taken := map[string]string{}, map[string]v1.Descriptor{}
 	for i, d := range images {
 		ref := d.Annotations[refName]
 		parsed, err := name.ParseReference(ref)
 		if err != nil {
 			return nil, nil, fmt.Errorf("manifests[%d]: the annotation %s is %q, which is not a valid image reference", i, refName, ref)
 		}
-		host, repository := splitHost(repositoryOf(ref))
-		if host != "" && !hostPattern.MatchString(host) {
-			return nil, nil, fmt.Errorf("manifests[%d]: the annotation %s is %q, but overrides need a host in the form host or host:port, in lower case", i, refName, ref)
+		host, repository := parsed.Context().RegistryStr(), parsed.Context().RepositoryStr()
+		if host == name.DefaultRegistry {
+			host = "docker.io"
 		}
-
+		if _, err := imagepolicy.ParsePrefix(host); err != nil || !hostPattern.MatchString(host) {
+			return nil, nil, fmt.Errorf("manifests[%d]: the annotation %s is %q, but ImageConfigs need a host in the form host or host:port, in lower case", i, refName, ref)
+		}
 		// A path such as .. in the index would push outside the prefix.
 		if path.Clean("/"+repository) != "/"+repository {
 			return nil, nil, fmt.Errorf("manifests[%d]: the annotation %s is %q, which might lead out of the prefix", i, refName, ref)
 		}
-		named := host != ""
-		// A reference without a host means Docker Hub, but no override can match its prefix.
-		if !named {
-			host, repository = "docker.io", parsed.Context().RepositoryStr()
-		}
 
-		folder := strings.TrimSuffix(prefix, "/") + "/" + strings.ReplaceAll(host, ":", "-") + "/" // a path cannot contain a port
-		if named {
-			folders[host+"/"] = folder
-		}
-		target := folder + repository + ":" + parsed.Identifier()
+		mirrors[host] = strings.TrimSuffix(prefix, "/") + "/" + strings.ReplaceAll(host, ":", "-") // a path cannot contain a port
+		target := mirrors[host] + "/" + repository + ":" + parsed.Identifier()
 		if _, byDigest := parsed.(name.Digest); byDigest {
-			target = folder + repository + "@" + parsed.Identifier()
+			target = mirrors[host] + "/" + repository + "@" + parsed.Identifier()
 		}
 
 		if other, ok := taken[target]; ok && other.Digest != d.Digest {
@@ -115,32 +104,21 @@ func place(images []v1.Descriptor, prefix string) (targets []string, overrides r
 		targets = append(targets, target)
 	}
 
-	for _, from := range slices.Sorted(maps.Keys(folders)) {
-		overrides = append(overrides, registry.Override{From: from, To: folders[from]})
-	}
-
-	return targets, overrides, nil
+	return targets, mirrors, nil
 }
 
-// imageConfigs returns one ImageConfig for each override, as YAML.
-func imageConfigs(overrides registry.Overrides) string {
-	var b strings.Builder
-	for i, o := range overrides {
-		host, to := strings.TrimSuffix(o.From, "/"), strings.TrimSuffix(o.To, "/")
-		if _, err := imagepolicy.ParsePrefix(host); err != nil {
-			continue // the flag alone can redirect it
-		}
-		if i > 0 {
-			b.WriteString("---\n")
-		}
-		fmt.Fprintf(&b, "apiVersion: %s\nkind: ImageConfig\nmetadata:\n  name: mirror-%s\nspec:\n  matchImages:\n  - prefix: %q\n  rewrite:\n    prefix: %q\n",
-			corev1alpha1.GroupVersion, strings.NewReplacer(":", "-", "_", "-").Replace(host), host, to)
+// imageConfigs returns an ImageConfig for the mirror of each host, as YAML.
+func imageConfigs(mirrors map[string]string) string {
+	var all []string
+	for _, host := range slices.Sorted(maps.Keys(mirrors)) {
+		all = append(all, fmt.Sprintf("apiVersion: %s\nkind: ImageConfig\nmetadata:\n  name: mirror-%s\nspec:\n  matchImages:\n  - prefix: %q\n  rewrite:\n    prefix: %q\n",
+			corev1alpha1.GroupVersion, strings.NewReplacer(":", "-", "_", "-").Replace(host), host, mirrors[host]))
 	}
-	return b.String()
+	return strings.Join(all, "---\n")
 }
 
 // hostPattern matches a host with its port that is valid in a path once the colon is replaced. The
-// grammar of references allows other hosts, even with the characters that separate overrides.
+// grammar of references allows other hosts.
 var hostPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?(:[0-9]+)?$`)
 
 // push pushes an image, or an index with all of its platforms.

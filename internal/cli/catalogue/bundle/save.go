@@ -52,11 +52,8 @@ type Report struct {
 	Images []Image `json:"images"`
 	// Signatures is the number of signatures of the images.
 	Signatures int `json:"signatures"`
-	// Overrides are the manager's --image-prefix-overrides that redirect packages to the pushed
-	// images.
-	Overrides string `json:"imagePrefixOverrides,omitempty"`
-	// ImageConfigs redirect packages and the images that they name in the same way, as YAML. A
-	// running manager picks them up.
+	// ImageConfigs redirect packages, repositories and the images that they name to the pushed
+	// images, as YAML. A running manager picks them up.
 	ImageConfigs string   `json:"imageConfigs,omitempty"`
 	Warnings     []string `json:"warnings,omitempty"`
 }
