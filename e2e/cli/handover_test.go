@@ -82,8 +82,7 @@ func TestAdoptAndRelease(t *testing.T) {
 	both := []string{"adopt", "configmap/settings", "cm/page", "--into", "package/web", "-n", ns}
 	r := ok(t, env, append(both, "--dry-run")...)
 	for _, text := range []string{
-		"ConfigMap handover/settings  phase config  controller: none → ObjectDeployment web  with the fields of helm\n",
-		"ConfigMap handover/page      phase deploy  controller: none → ObjectDeployment web  with the fields of kubectl-create\n",
+		"< ConfigMap handover/settings\n", "< ConfigMap handover/page\n",
 		"taken over from nobody", "- data.extra ", "+ ConfigMap handover/added",
 	} {
 		if !strings.Contains(r.out, text) {
@@ -128,7 +127,7 @@ func releases(t *testing.T, env *harness.Env, ns string, page types.UID) {
 	fails(t, env, []string{"does not belong to a package: it has no controller"}, "release", "cm/other", "-n", ns)
 	fails(t, env, []string{"nothing was changed: confirm it with --yes"}, "release", "cm/page", "-n", ns)
 	r := ok(t, env, "release", "cm/page", "-n", ns, "--dry-run")
-	if !strings.Contains(r.out, "ConfigMap handover/page  stays unchanged  controller: ObjectDeployment web → none\n") {
+	if !strings.Contains(r.out, "< ConfigMap handover/page\n") {
 		t.Errorf("the plan is:\n%s", r.out)
 	}
 	r = ok(t, env, "release", "cm", "page", "-n", ns, "--yes")

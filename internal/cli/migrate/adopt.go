@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -127,10 +126,7 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	}
 
 	steps := adoptSteps(h.objects, h.deployment, phases, h.plan)
-	err = c.show(h, "Objects to adopt into "+h.Target.String(), steps, func(s step) []string {
-		return []string{"phase " + terminal.Line(s.Phase), "controller: none → " + h.Target.Scope.Kind("ObjectDeployment") + " " + terminal.Line(h.Target.Name), managersText(s.Managers)}
-	})
-
+	err = c.show(h, "Objects to adopt into "+h.Target.String(), steps)
 	left := pending(steps)
 	switch {
 	case err != nil, c.dryRun:
@@ -157,14 +153,6 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	}
 
 	return installed.forget(ctx, c, h)
-}
-
-// managersText names the field managers whose fields the package takes over.
-func managersText(managers []string) string {
-	if len(managers) == 0 {
-		return ""
-	}
-	return "with the fields of " + terminal.Line(strings.Join(managers, ", "))
 }
 
 // adopterOf is the value of the annotation that lets a package adopt an object.

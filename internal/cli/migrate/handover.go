@@ -159,7 +159,7 @@ func (h *handoverPlan) each(visit func(phase string, key objects.Key, value map[
 }
 
 // show prints the plan. It returns an error if the plan is refused.
-func (c *handoverCommand) show(h *handoverPlan, title string, steps []step, row func(step) []string) error {
+func (c *handoverCommand) show(h *handoverPlan, title string, steps []step) error {
 	out := c.Streams.ErrOut
 	if c.dryRun {
 		out = c.Streams.Out
@@ -168,8 +168,19 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []step, row 
 	styles := terminal.StylesFor(out)
 	t := planning.Printer{Styles: styles}
 	t.Line(styles.Strong(title))
-	for _, line := range stepLines(slices.Concat(steps, h.others), styles, row) {
-		t.Line(line)
+	refused := 0
+	for _, s := range slices.Concat(steps, h.others) {
+		name := terminal.Line(s.Key.String())
+		switch {
+		case s.Refusal != "":
+			refused++
+			t.Line("  " + styles.Bad("✗") + " " + name)
+			t.Line("      " + terminal.Line(objects.Truncate(s.Refusal)))
+		case s.Done:
+			t.Line("  · " + name + "  " + terminal.Line(cmp.Or(s.Note, "nothing to do")))
+		default:
+			t.Line("  " + styles.Busy("<") + " " + name)
+		}
 	}
 
 	for _, note := range h.notes {
@@ -181,13 +192,6 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []step, row 
 		return err
 	}
 
-	refused := 0
-	for _, s := range steps {
-		if s.Refusal != "" {
-			refused++
-		}
-	}
-
 	if refused > 0 {
 		return fmt.Errorf("nothing was changed: %s of %d refused", terminal.Count(refused, "object"), len(steps))
 	}
@@ -196,37 +200,6 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []step, row 
 	}
 
 	return nil
-}
-
-// stepLines returns a line for each step. Long texts are not in a column of the table: a note
-// follows its object, and a refusal is below it.
-func stepLines(steps []step, styles terminal.Styles, row func(step) []string) []string {
-	var rows [][]string
-	for _, s := range steps {
-		name := terminal.Line(s.Key.String())
-		switch {
-		case s.Refusal != "":
-			rows = append(rows, []string{"  " + styles.Bad("✗") + " " + name})
-		case s.Done:
-			rows = append(rows, []string{"  · " + name})
-		default:
-			rows = append(rows, append([]string{"  " + styles.Busy("<") + " " + name}, row(s)...))
-		}
-	}
-
-	var lines []string
-	for i, line := range terminal.Table(rows) {
-		switch s := steps[i]; {
-		case s.Refusal != "":
-			lines = append(lines, line, "      "+terminal.Line(objects.Truncate(s.Refusal)))
-		case s.Done:
-			lines = append(lines, line+"  "+terminal.Line(cmp.Or(s.Note, "nothing to do")))
-		default:
-			lines = append(lines, line)
-		}
-	}
-
-	return lines
 }
 
 // confirmed confirms a plan with pending steps.

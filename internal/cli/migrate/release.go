@@ -92,9 +92,7 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 	}
 
 	steps := releaseSteps(h.objects, h.plan)
-	err = c.show(h, "Objects that "+h.Target.String()+" releases", steps, func(step) []string {
-		return []string{"stays unchanged", "controller: " + h.Target.Scope.Kind("ObjectDeployment") + " " + terminal.Line(h.Target.Name) + " → none"}
-	})
+	err = c.show(h, "Objects that "+h.Target.String()+" releases", steps)
 	if others := removedBesides(steps, h.plan); err == nil && len(others) > 0 {
 		// The annotation keeps only the named objects, so this revision would delete the others.
 		err = fmt.Errorf("nothing was changed: %s would remove other objects with its next revision, too: %s. Roll that out first",

@@ -9,8 +9,6 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/objects/apinames"
-	"lockstep.run/lockstep/internal/phases/drift"
 )
 
 // object is an object with its current state.
@@ -23,10 +21,6 @@ type object struct {
 type step struct {
 	object
 
-	// Phase of an adopted object.
-	Phase string
-	// Managers are the field managers that lose their fields to the package at adoption.
-	Managers []string
 	// Refusal is the reason why the step is not possible; empty if it is.
 	Refusal string
 
@@ -40,11 +34,11 @@ type step struct {
 func adoptSteps(all []object, owner types.UID, phases map[objects.Key]string, plan *dryrun.Plan) []step {
 	steps := make([]step, len(all))
 	for i, o := range all {
-		s := step{object: o, Phase: phases[o.Key], Managers: drift.Installers(apinames.Default, o.Live.GetManagedFields())}
+		s := step{object: o}
 		controller := metav1.GetControllerOf(o.Live)
 		change := changeOf(plan, o.Key)
 		switch {
-		case s.Phase == "":
+		case phases[o.Key] == "":
 			s.Refusal = "the package does not contain it: a package only adopts its own objects"
 		case controller != nil && controller.UID == owner:
 			s.Done = true

@@ -1,7 +1,6 @@
 package migrate
 
 import (
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,7 +8,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"lockstep.run/lockstep/internal/cli/dryrun"
-	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/test/require"
 )
@@ -39,23 +37,12 @@ func terminating() object {
 	return o
 }
 
-func installed(managers ...string) object {
-	o := controlled("")
-	var entries []metav1.ManagedFieldsEntry
-	for _, m := range managers {
-		entries = append(entries, metav1.ManagedFieldsEntry{Manager: m, Operation: "Update"}, metav1.ManagedFieldsEntry{Manager: m, Operation: "Apply"})
-	}
-	o.Live.SetManagedFields(append(entries, metav1.ManagedFieldsEntry{Manager: "helm", Subresource: "status"}))
-	return o
-}
-
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	brought := map[objects.Key]string{web.Key: "deploy"}
 	type want struct {
-		Phase, Refusal string
-		Managers       []string
-		Done           bool
+		Refusal string
+		Done    bool
 	}
 	for _, tc := range []struct {
 		reason string
@@ -65,28 +52,28 @@ func TestAdopt(t *testing.T) {
 		want   want
 	}{
 		{
-			reason: "nothing controls it", given: installed("kubectl", "autoscaler", "kubectl-client-side-apply"), phases: brought,
-			plan: planOf(changed(dryrun.ActionTakeOver)), want: want{Phase: "deploy", Managers: []string{"kubectl", "kubectl-client-side-apply"}},
+			reason: "nothing controls it", given: controlled(""), phases: brought,
+			plan: planOf(changed(dryrun.ActionTakeOver)), want: want{},
 		},
 		{
-			reason: "the package lacks it", given: installed(), plan: planOf(),
+			reason: "the package lacks it", given: controlled(""), plan: planOf(),
 			want: want{Refusal: "the package does not contain it: a package only adopts its own objects"},
 		},
 		{
-			reason: "another actor controls it", given: installed(), phases: brought, plan: refused(web.Key, "is controlled by Release web: leave it out here"),
-			want: want{Phase: "deploy", Refusal: "is controlled by Release web: leave it out here"},
+			reason: "another actor controls it", given: controlled(""), phases: brought, plan: refused(web.Key, "is controlled by Release web: leave it out here"),
+			want: want{Refusal: "is controlled by Release web: leave it out here"},
 		},
 		{
-			reason: "another object is refused", given: installed(), phases: brought,
+			reason: "another object is refused", given: controlled(""), phases: brought,
 			plan: &dryrun.Plan{Phases: planOf(changed(dryrun.ActionTakeOver)).Phases, Refusals: refused(objects.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "front"}, "no").Refusals},
-			want: want{Phase: "deploy"},
+			want: want{},
 		},
-		{reason: "the package has it", given: controlled("deployment"), phases: brought, plan: planOf(changed(dryrun.ActionCorrect)), want: want{Phase: "deploy", Done: true}},
-		{reason: "a former revision has it", given: installed(), phases: brought, plan: planOf(), want: want{Phase: "deploy", Done: true}},
-		{reason: "it is being deleted", given: terminating(), phases: brought, plan: planOf(), want: want{Phase: "deploy", Refusal: "it is being deleted"}},
+		{reason: "the package has it", given: controlled("deployment"), phases: brought, plan: planOf(changed(dryrun.ActionCorrect)), want: want{Done: true}},
+		{reason: "a former revision has it", given: controlled(""), phases: brought, plan: planOf(), want: want{Done: true}},
+		{reason: "it is being deleted", given: terminating(), phases: brought, plan: planOf(), want: want{Refusal: "it is being deleted"}},
 	} {
 		got := adoptSteps([]object{tc.given}, "deployment", tc.phases, tc.plan)[0]
-		require.Equal(t, tc.want, want{got.Phase, got.Refusal, got.Managers, got.Done}, tc.reason)
+		require.Equal(t, tc.want, want{got.Refusal, got.Done}, tc.reason)
 	}
 }
 
@@ -117,28 +104,4 @@ func TestRelease(t *testing.T) {
 		require.Equal(t, tc.refusal, steps[0].Refusal, tc.reason)
 		require.Equal(t, tc.others, removedBesides(steps, plan), tc.reason)
 	}
-}
-
-// A long refusal or note of one object does not widen the columns of the others.
-func TestStepLines(t *testing.T) {
-	t.Parallel()
-	named := func(name string) step {
-		return step{object: object{Key: objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: name}}}
-	}
-	refused, left, done := named("refused"), named("left"), named("b")
-	refused.Refusal = "Internal error occurred:" + strings.Repeat(" long", 10)
-	left.Done, left.Note = true, "stays unchanged: the package does not contain it"
-	done.Done = true
-	got := stepLines([]step{named("a"), refused, left, done, named("c")}, terminal.StylesFor(&strings.Builder{}), func(s step) []string {
-		return []string{"phase " + strings.Repeat(s.Key.Name, 3), "controller"}
-	})
-	want := []string{
-		"  < ConfigMap shop/a        phase aaa  controller",
-		"  ✗ ConfigMap shop/refused",
-		"      Internal error occurred:" + strings.Repeat(" long", 10),
-		"  · ConfigMap shop/left  stays unchanged: the package does not contain it",
-		"  · ConfigMap shop/b  nothing to do",
-		"  < ConfigMap shop/c        phase ccc  controller",
-	}
-	require.Equal(t, want, got)
 }

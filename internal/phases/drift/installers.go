@@ -29,18 +29,6 @@ func HasInstaller(names *objects.Names, managedFields []metav1.ManagedFieldsEntr
 	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isInstaller(names, &entry) })
 }
 
-// Installers returns the sorted field managers whose fields [Migration] takes over at adoption.
-func Installers(names *objects.Names, managedFields []metav1.ManagedFieldsEntry) []string {
-	var managers []string
-	for i := range managedFields {
-		if isInstaller(names, &managedFields[i]) {
-			managers = append(managers, managedFields[i].Manager)
-		}
-	}
-	slices.Sort(managers)
-	return slices.Compact(managers)
-}
-
 func isInstaller(names *objects.Names, entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Subresource == "" && (slices.Contains(installers, entry.Manager) || slices.Contains(names.Installers, entry.Manager))
 }
