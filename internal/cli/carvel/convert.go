@@ -5,9 +5,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/versions"
 )
 
 // GlobalNamespace is the namespace whose packages are for all namespaces, as kapp-controller's
@@ -136,9 +141,31 @@ func (i *item) missing(field, format string, args ...any) {
 	i.lost(field, format, args...)
 }
 
+// read decodes the spec of the document. Fields that the type lacks get a note.
+func (i *item) read(into any) bool {
+	spec, _, _ := unstructured.NestedMap(i.doc.Object, "spec")
+	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(spec, into, true)
+	strict, isStrict := runtime.AsStrictDecodingError(err)
+	if err != nil && !isStrict {
+		i.lost("spec", "it cannot be read: %v", err)
+		return false
+	}
+	if isStrict {
+		for _, unknown := range strict.Errors() {
+			i.lost("spec."+strings.Trim(strings.TrimPrefix(unknown.Error(), "unknown field "), `"`), "it has no counterpart")
+		}
+	}
+	return true
+}
+
 // emit adds an object to the result.
-func (i *item) emit(apiVersion, kind string, metadata, spec map[string]any) {
-	i.result.Objects = append(i.result.Objects, map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata, "spec": spec})
+func (i *item) emit(kind string, metadata map[string]any, spec any) {
+	values, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
+	if err != nil {
+		i.lost("spec", "it cannot be written: %v", err)
+		return
+	}
+	i.result.Objects = append(i.result.Objects, map[string]any{"apiVersion": corev1alpha1.GroupVersion.String(), "kind": kind, "metadata": metadata, "spec": values})
 }
 
 // metadata keeps labels, and the annotations that no tool has set for itself. handled are
@@ -176,94 +203,25 @@ func (i *item) metadata(namespace string, handled map[string]bool) map[string]an
 	return out
 }
 
-// fields are the fields of a mapping, which are read one by one. rest names the unread ones.
-type fields struct {
-	path   string
-	values map[string]any
-	read   map[string]bool
-}
-
-// spec returns the fields of the document's spec.
-func (i *item) spec() *fields {
-	values, _, _ := unstructured.NestedMap(i.doc.Object, "spec")
-	return &fields{path: "spec", values: values, read: map[string]bool{}}
-}
-
-// get returns a field, and marks it as read.
-func (f *fields) get(name string) any {
-	f.read[name] = true
-	return f.values[name]
-}
-
-// at returns the path of a field.
-func (f *fields) at(name string) string { return f.path + "." + name }
-
-// text returns a field as text; empty if it is absent.
-func (f *fields) text(name string) string {
-	switch value := f.get(name).(type) {
-	case string:
-		return value
-	case nil:
-		return ""
-	default:
-		return fmt.Sprint(value)
-	}
-}
-
-// bool returns a field that is a boolean; false if it is absent.
-func (f *fields) bool(name string) bool {
-	value, _ := f.get(name).(bool)
-	return value
-}
-
-// child is empty for an absent field.
-func (f *fields) child(name string) *fields {
-	values, _ := f.get(name).(map[string]any)
-	return &fields{path: f.at(name), values: values, read: map[string]bool{}}
-}
-
-// has reports whether a field exists, and marks it as read.
-func (f *fields) has(name string) bool {
-	f.read[name] = true
-	_, ok := f.values[name]
-	return ok
-}
-
-// list returns the elements of a list as fields with their own paths.
-func (f *fields) list(name string) []*fields {
-	values, _ := f.get(name).([]any)
-	var out []*fields
-	for n, value := range values {
-		m, _ := value.(map[string]any)
-		out = append(out, &fields{path: fmt.Sprintf("%s[%d]", f.at(name), n), values: m, read: map[string]bool{}})
-	}
-	return out
-}
-
-// rest notes the fields that were not read.
-func (f *fields) rest(i *item) {
-	for _, name := range slices.Sorted(maps.Keys(f.values)) {
-		if !f.read[name] {
-			i.lost(f.at(name), "it has no counterpart")
-		}
-	}
-}
-
 // interval returns a period that the field allows.
-func (f *fields) interval(i *item, name, least string, allowed func(metav1.Duration) bool) string {
-	text := f.text(name)
-	if text == "" {
-		return ""
+func (i *item) interval(from *metav1.Duration, least time.Duration) *metav1.Duration {
+	if from == nil || from.Duration >= least {
+		return from
 	}
-	var d metav1.Duration
-	if err := d.UnmarshalJSON([]byte(`"` + text + `"`)); err != nil {
-		i.lost(f.at(name), "%q is not a valid duration", text)
-		return ""
-	}
+	i.lost("spec.syncPeriod", "it is less than the minimum, %s, which is used instead", least)
+	return &metav1.Duration{Duration: least}
+}
 
-	if !allowed(d) {
-		i.lost(f.at(name), "it is less than the minimum, %s, which is used instead", least)
-		return least
+// selection is a choice among versions or tags.
+type selection struct {
+	Constraints string                    `json:"constraints"`
+	Prereleases *corev1alpha1.Prereleases `json:"prereleases"`
+}
+
+// selection converts the selection in a field.
+func (i *item) selection(field string, from selection) corev1alpha1.VersionSelection {
+	if _, err := versions.ParseConstraint(from.Constraints); err != nil {
+		i.missing(field+".constraints", "it cannot be read: %v", err)
 	}
-	return text
+	return corev1alpha1.VersionSelection{Version: from.Constraints, Prereleases: from.Prereleases}
 }

@@ -6,174 +6,124 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
+
+// repositorySpec is the spec of a PackageRepository.
+type repositorySpec struct {
+	SyncPeriod *metav1.Duration `json:"syncPeriod"`
+	Paused     bool             `json:"paused"`
+	Fetch      fetch            `json:"fetch"`
+}
+
+// fetch has the sources. kapp-controller uses the first one.
+type fetch struct {
+	Inline       *inlineFetch                       `json:"inline"`
+	Image        *imageFetch                        `json:"image"`
+	HTTP         *corev1alpha1.RepositoryHTTPSource `json:"http"`
+	Git          *gitFetch                          `json:"git"`
+	ImgpkgBundle *imageFetch                        `json:"imgpkgBundle"`
+}
+
+// imageFetch is an image, or a bundle of imgpkg.
+type imageFetch struct {
+	URL          string                             `json:"url"`
+	Image        string                             `json:"image"`
+	SubPath      string                             `json:"subPath"`
+	SecretRef    *corev1alpha1.LocalSecretReference `json:"secretRef"`
+	TagSelection *tagSelection                      `json:"tagSelection"`
+}
+
+// gitFetch is a git repository.
+type gitFetch struct {
+	URL          string                             `json:"url"`
+	Ref          string                             `json:"ref"`
+	SubPath      string                             `json:"subPath"`
+	SecretRef    *corev1alpha1.LocalSecretReference `json:"secretRef"`
+	RefSelection *tagSelection                      `json:"refSelection"`
+}
+
+// inlineFetch are files within the object.
+type inlineFetch struct {
+	Paths     map[string]string                    `json:"paths"`
+	PathsFrom []corev1alpha1.RepositoryFilesSource `json:"pathsFrom"`
+}
+
+// tagSelection is the choice among tags.
+type tagSelection struct {
+	Semver selection `json:"semver"`
+}
 
 // repository turns a repository into a PackageRepository, or into a ClusterPackageRepository if it
 // is in the global namespace.
 func (i *item) repository() {
-	from, spec := i.spec(), map[string]any{}
-	kind, namespace := "PackageRepository", i.doc.GetNamespace()
+	kind, namespace, from := "PackageRepository", i.doc.GetNamespace(), repositorySpec{}
+	if !i.read(&from) {
+		return
+	}
 	if namespace == i.global {
 		kind, namespace = "ClusterPackageRepository", ""
 		i.lost("metadata.namespace", "it becomes a ClusterPackageRepository, whose Secrets have to be in the manager's namespace")
 	}
-	if interval := from.interval(i, "syncPeriod", "30s", func(d metav1.Duration) bool { return d.Duration >= 30*time.Second }); interval != "" {
-		spec["interval"] = interval
-	}
-
-	if from.bool("paused") {
-		spec["paused"] = true
-	}
-	source := i.source(from.child("fetch"))
-	from.rest(i)
-	if source == nil {
+	source := i.source(from.Fetch)
+	if source == (corev1alpha1.RepositorySource{}) {
 		i.lost("spec.fetch", "it has no supported source, so this repository was left out")
 		return
 	}
-
-	spec["source"] = source
-	i.emit(coreVersion, kind, i.metadata(namespace, nil), spec)
+	i.emit(kind, i.metadata(namespace, nil), &corev1alpha1.PackageRepositorySpec{Source: source, Interval: i.interval(from.SyncPeriod, 30*time.Second), Paused: from.Paused})
 }
 
 // source takes the first kind that is set, as kapp-controller does.
-func (i *item) source(fetch *fields) map[string]any {
-	kinds := []struct {
-		name, becomes string
-		convert       func(*item, *fields) map[string]any
-	}{
-		{"inline", "inline", (*item).inline}, {"image", "image", (*item).image}, {"http", "http", (*item).http},
-		{"git", "git", (*item).git}, {"imgpkgBundle", "image", (*item).image},
-	}
-
-	var source map[string]any
-	for _, kind := range kinds {
-		if !fetch.has(kind.name) {
-			continue
+func (i *item) source(from fetch) (to corev1alpha1.RepositorySource) {
+	switch {
+	case from.Inline != nil:
+		to.Inline = &corev1alpha1.RepositoryInlineSource{Files: from.Inline.Paths, FilesFrom: from.Inline.PathsFrom}
+	case from.Image != nil:
+		to.Image = i.image("spec.fetch.image", from.Image, from.Image.URL)
+	case from.HTTP != nil:
+		to.HTTP = from.HTTP
+		to.HTTP.URL, to.HTTP.SHA256 = i.address("spec.fetch.http.url", to.HTTP.URL), strings.ToLower(to.HTTP.SHA256)
+	case from.Git != nil:
+		git := from.Git
+		to.Git = &corev1alpha1.RepositoryGitSource{
+			URL: i.address("spec.fetch.git.url", git.URL), Ref: git.Ref, SubPath: git.SubPath, SecretRef: git.SecretRef,
+			TagSelection: i.tags("spec.fetch.git.refSelection", git.RefSelection),
 		}
-		if source != nil {
-			i.lost(fetch.at(kind.name), "it had no effect next to the other source")
-			continue
-		}
-		of := fetch.child(kind.name)
-		source = map[string]any{kind.becomes: kind.convert(i, of)}
-		of.rest(i)
+	case from.ImgpkgBundle != nil:
+		to.Image = i.image("spec.fetch.imgpkgBundle", from.ImgpkgBundle, from.ImgpkgBundle.Image)
 	}
-
-	fetch.rest(i)
-	return source
+	return to
 }
 
 // image converts an image or a bundle of imgpkg.
-func (i *item) image(from *fields) map[string]any {
-	ref := from.text("url")
-	if bundle := from.text("image"); bundle != "" {
-		ref = bundle
+func (i *item) image(field string, from *imageFetch, ref string) *corev1alpha1.RepositoryImageSource {
+	to := &corev1alpha1.RepositoryImageSource{Ref: ref, SubPath: from.SubPath, TagSelection: i.tags(field+".tagSelection", from.TagSelection)}
+	if from.SecretRef != nil {
+		to.ImagePullSecrets = []corev1alpha1.LocalSecretReference{*from.SecretRef}
 	}
-	out := map[string]any{"ref": ref}
-	i.subPath(from, out)
-	if name := from.child("secretRef").text("name"); name != "" {
-		out["imagePullSecrets"] = []any{map[string]any{"name": name}}
-	}
-	i.tags(from, "tagSelection", out)
-
-	return out
-}
-
-// subPath carries over the folder within a source.
-func (i *item) subPath(from *fields, out map[string]any) {
-	if path := from.text("subPath"); path != "" {
-		out["subPath"] = path
-	}
-}
-
-// secretRef carries over the Secret with the credentials of a source.
-func (i *item) secretRef(from *fields, out map[string]any) {
-	if name := from.child("secretRef").text("name"); name != "" {
-		out["secretRef"] = map[string]any{"name": name}
-	}
+	return to
 }
 
 // tags carries over the choice among tags.
-func (i *item) tags(from *fields, field string, out map[string]any) {
-	if !from.has(field) {
-		return
+func (i *item) tags(field string, from *tagSelection) *corev1alpha1.VersionSelection {
+	if from == nil {
+		return nil
 	}
-	selection := from.child(field)
-	into := map[string]any{}
-	i.selection(selection.child("semver"), into)
-	selection.rest(i)
-	out["tagSelection"] = into
+	to := i.selection(field+".semver", from.Semver)
+	return &to
 }
 
-// http converts a file on a web server.
-func (i *item) http(from *fields) map[string]any {
-	out := map[string]any{"url": i.address(from, false)}
-	if sum := from.text("sha256"); sum != "" {
-		out["sha256"] = strings.ToLower(sum)
-	}
-	i.subPath(from, out)
-	i.secretRef(from, out)
-	return out
-}
-
-// git converts a git repository.
-func (i *item) git(from *fields) map[string]any {
-	out := map[string]any{"url": i.address(from, true)}
-	if ref := from.text("ref"); ref != "" {
-		out["ref"] = ref
-	}
-	i.subPath(from, out)
-	i.secretRef(from, out)
-	i.tags(from, "refSelection", out)
-
-	for _, name := range []string{"lfsSkipSmudge", "depth", "forceHTTPBasicAuth"} {
-		if from.has(name) {
-			i.lost(from.at(name), "it is not needed: files of LFS are not read, and only files that are read are fetched")
-		}
-	}
-	return out
-}
-
-// address removes credentials from a URL.
-func (i *item) address(from *fields, user bool) string {
-	text := from.text("url")
+// address removes credentials from a URL. The user of SSH is not secret.
+func (i *item) address(field, text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.User == nil {
 		return text
 	}
-	_, password := u.User.Password()
-	if user && !password && u.Scheme == "ssh" {
+	if _, password := u.User.Password(); !password && u.Scheme == "ssh" {
 		return text
 	}
 	u.User = nil
-	i.lost(from.at("url"), "its credentials were left out: put them into a Secret, and name that in secretRef")
-
+	i.lost(field, "its credentials were left out: put them into a Secret, and name that in secretRef")
 	return u.String()
-}
-
-// inline converts files within the object.
-func (i *item) inline(from *fields) map[string]any {
-	out := map[string]any{}
-	if paths, ok := from.get("paths").(map[string]any); ok && len(paths) > 0 {
-		out["files"] = paths
-	}
-	var sources []any
-	for _, of := range from.list("pathsFrom") {
-		for _, kind := range []string{"secretRef", "configMapRef"} {
-			ref := of.child(kind)
-			if name := ref.text("name"); name != "" {
-				sources = append(sources, map[string]any{kind: map[string]any{"name": name}})
-				if ref.has("directoryPath") && ref.text("directoryPath") != "" {
-					i.lost(ref.at("directoryPath"), "the keys are paths themselves")
-				}
-			}
-			ref.rest(i)
-		}
-		of.rest(i)
-	}
-
-	if len(sources) > 0 {
-		out["filesFrom"] = sources
-	}
-	return out
 }
