@@ -14,6 +14,5 @@ const (
 
 // Limits of the catalogue commands.
 const (
-	InlineRepositoryBytes = 900 << 10 // files in a PackageRepository; etcd stores up to 1.5 MiB
-	VersionsNamed         = 10        // internal: versions that an error names
+	VersionsNamed = 10 // internal: versions that an error names
 )

@@ -19,7 +19,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
 	"lockstep.run/lockstep/test/golden"
@@ -114,7 +113,6 @@ func TestSource(t *testing.T) {
 		}
 		return metav1.Condition{Type: "Ready", Status: "True", Reason: "Fetched"}
 	})
-	inline, large := clitest.ValuesFile(t, "kind: none\n"), clitest.ValuesFile(t, strings.Repeat("#", limits.InlineRepositoryBytes+1))
 	for _, test := range []struct {
 		args []string
 		code int
@@ -134,8 +132,6 @@ func TestSource(t *testing.T) {
 		{[]string{"update", "stable"}, 0, "is fetched again\npackagerepository shop/stable is ready"},
 		{[]string{"add", "git", "--git", "https://example.com/a.git", "--ref", "main"}, 0, "is ready"},
 		{[]string{"add", "http", "--http", "https://example.com/a.tgz?token=hunter2"}, 0, "is ready"},
-		{[]string{"add", "inline", "--file", inline}, 0, "is ready"},
-		{[]string{"add", "large", "--file", large}, 1, "push them with kubectl package repository build FOLDER --push IMAGE, and add that image"},
 		{[]string{"list"}, 0, "http https://example.com/a.tgz "},
 		{[]string{"list"}, 0, "git https://example.com/a.git main"},
 		{[]string{"get", "http"}, 0, "Source     http https://example.com/a.tgz\n"},

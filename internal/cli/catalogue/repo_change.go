@@ -36,8 +36,7 @@ func newRepoAdd(on command.Command) *cobra.Command {
 		Use:   "add NAME [IMAGE]",
 		Short: "Add a repository, and wait for its list of packages",
 		Long: `Add a repository of packages to the namespace, or with --cluster to the whole cluster, and wait until its
-content is fetched: an OCI image, an archive or file on a web server (--http), a git repository (--git),
-or files that become part of the object (--file, at most 900 KiB).
+content is fetched: an OCI image, an archive or file on a web server (--http), or a git repository (--git).
 
 The manager fetches it, so addresses are as the cluster sees them. Secrets with credentials are in the
 namespace of the repository, or for a cluster repository in the manager's. For fields without a flag, such as the
@@ -63,7 +62,7 @@ interval, the priority or a folder in a git repository, see docs/api-reference.m
 			return command.UsageError(cmd, err)
 		}
 		r := &corev1alpha1.PackageRepositorySpec{}
-		if err := c.spec.apply(cmd.Context(), r); err != nil {
+		if err := c.spec.apply(r); err != nil {
 			return command.UsageError(cmd, err)
 		}
 
@@ -81,7 +80,7 @@ func (c *repoAddCommand) checkNew(n cluster.Name) error {
 		return fmt.Errorf("NAME %q cannot be the name of a repository: %s", n.Name, problems[0])
 	}
 	if !slices.ContainsFunc(sourceNames, c.spec.given) {
-		return errors.New("the repository has no source: name an IMAGE, or set --http, --git or --file")
+		return errors.New("the repository has no source: name an IMAGE, or set --http or --git")
 	}
 	return nil
 }
@@ -162,7 +161,7 @@ func (c *repoUpdateCommand) run(ctx context.Context, n cluster.Name) error {
 			return err
 		}
 		before := r.DeepCopyObject().(client.Object)
-		if what, fetch, err = c.change(ctx, r); err != nil {
+		if what, fetch, err = c.change(r); err != nil {
 			return err
 		}
 		return cl.Patch(ctx, r.(client.Object), client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(command.FieldManager))
@@ -183,10 +182,10 @@ func (c *repoUpdateCommand) run(ctx context.Context, n cluster.Name) error {
 
 // change changes the fields that the flags name. If this changes no field, it requests a fetch,
 // which it returns.
-func (c *repoUpdateCommand) change(ctx context.Context, r corev1alpha1.GenericPackageRepository) (what, fetch string, err error) {
+func (c *repoUpdateCommand) change(r corev1alpha1.GenericPackageRepository) (what, fetch string, err error) {
 	spec := r.RepositorySpec()
 	before := spec.DeepCopy()
-	if err := c.spec.apply(ctx, spec); err != nil {
+	if err := c.spec.apply(spec); err != nil {
 		return "", "", err
 	}
 	if c.spec.given("paused") {

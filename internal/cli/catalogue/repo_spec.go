@@ -2,11 +2,9 @@ package catalogue
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
-	"path/filepath"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -14,15 +12,12 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
-	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/desired"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // repoSpecFlags are the fields of a repository.
 type repoSpecFlags struct {
 	image, http, git string
-	files            []string
 	ref              string
 	secrets          []string
 	tags             string
@@ -38,14 +33,13 @@ func (f *repoSpecFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.http, "http", "", "fetch this `URL` of a tar archive, with or without gzip, or of a YAML file")
 	flags.StringVar(&f.git, "git", "", "fetch the git repository at this `URL`")
 	flags.StringVar(&f.ref, "ref", "", "fetch this branch, tag or commit of the git repository instead of its default branch")
-	flags.StringArrayVar(&f.files, "file", nil, "make this YAML `file`, or folder of files, part of the object itself; repeatable")
 	flags.StringArrayVar(&f.secrets, "secret-ref", nil, "use the credentials in the Secret with this `name`; repeatable for pull secrets of an image")
 	flags.StringVar(&f.tags, "tag-constraint", "", "take the highest tag of the image or git repository that fits, such as '>=1.2, <2'")
 	f.prereleases.Add(cmd, "include tags with a prerelease")
 }
 
 // sourceNames are the flags that name the source of a repository.
-var sourceNames = []string{"url", "http", "git", "file"}
+var sourceNames = []string{"url", "http", "git"}
 
 // check returns an error of usage.
 func (f *repoSpecFlags) check() error {
@@ -81,10 +75,8 @@ func (f *repoSpecFlags) check() error {
 }
 
 // apply changes a spec according to the flags.
-func (f *repoSpecFlags) apply(ctx context.Context, spec *corev1alpha1.PackageRepositorySpec) error {
-	if err := f.source(ctx, &spec.Source); err != nil {
-		return err
-	}
+func (f *repoSpecFlags) apply(spec *corev1alpha1.PackageRepositorySpec) error {
+	f.source(&spec.Source)
 	if f.given("ref") {
 		if spec.Source.Git == nil {
 			return errors.New("--ref is for --git")
@@ -97,7 +89,7 @@ func (f *repoSpecFlags) apply(ctx context.Context, spec *corev1alpha1.PackageRep
 
 // source replaces the source if a flag names one. The other fields of the source stay if its kind
 // does.
-func (f *repoSpecFlags) source(ctx context.Context, s *corev1alpha1.RepositorySource) error {
+func (f *repoSpecFlags) source(s *corev1alpha1.RepositorySource) {
 	switch {
 	case f.given("url") || f.image != "":
 		image := cmp.Or(s.Image, &corev1alpha1.RepositoryImageSource{})
@@ -111,13 +103,7 @@ func (f *repoSpecFlags) source(ctx context.Context, s *corev1alpha1.RepositorySo
 		git := cmp.Or(s.Git, &corev1alpha1.RepositoryGitSource{})
 		git.URL = f.git
 		*s = corev1alpha1.RepositorySource{Git: git}
-	case f.given("file"):
-		files, err := readInline(ctx, f.files)
-		*s = corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{Files: files}}
-		return err
 	}
-
-	return nil
 }
 
 // setSecrets sets the Secrets with credentials. Only an image can have several.
@@ -168,35 +154,4 @@ func (f *repoSpecFlags) setTags(s *corev1alpha1.RepositorySource) error {
 		return errors.New("--tag-constraint and --prereleases are for an image and --git")
 	}
 	return nil
-}
-
-// readInline reads files and folders, keyed by their paths below the arguments.
-func readInline(ctx context.Context, names []string) (map[string]string, error) {
-	files, total := map[string]string{}, 0
-	for _, root := range names {
-		in := content.NewInputs(nil)
-		if err := in.One(ctx, root); err != nil {
-			return nil, err
-		}
-
-		// The paths become keys of the object, so they do not start with the path of an argument.
-		for _, input := range in.Out {
-			name := filepath.Base(input.Name)
-			if rel, err := filepath.Rel(root, input.Name); err == nil && rel != "." {
-				name = filepath.ToSlash(rel)
-			}
-			if _, twice := files[name]; twice {
-				return nil, fmt.Errorf("there are two files %s: name the folder that both are in", name)
-			}
-			files[name] = string(input.Data)
-			if total += len(input.Data); total > limits.InlineRepositoryBytes {
-				return nil, fmt.Errorf("the files have more than %d bytes, which is too much for an object: push them with kubectl package repository build FOLDER --push IMAGE, and add that image", limits.InlineRepositoryBytes)
-			}
-		}
-	}
-
-	if len(files) == 0 {
-		return nil, errors.New("--file is empty: name a file")
-	}
-	return files, nil
 }
