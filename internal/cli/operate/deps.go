@@ -112,15 +112,14 @@ func (c *depsCommand) selects(cl *cluster.Cluster) func(*graph.Node) bool {
 	}
 }
 
-// nodeOf finds a package in a graph, or else reads it.
+// nodeOf finds a package in a graph.
 func nodeOf(ctx context.Context, cl *cluster.Cluster, g *graph.Graph, n cluster.Name) (*graph.Node, error) {
-	_, pkg, err := cl.Find(ctx, n)
+	target, pkg, err := cl.Find(ctx, n)
 	if err != nil {
 		return nil, err
 	}
-	// A package that the list does not contain, because of missing rights, is shown alone.
 	if node := g.Node(graph.KeyOf(pkg)); node != nil {
 		return node, nil
 	}
-	return graph.Of([]corev1alpha1.GenericPackage{pkg}).Node(graph.KeyOf(pkg)), nil
+	return nil, fmt.Errorf("the dependencies of %s are not known, because you may not list its kind", target)
 }

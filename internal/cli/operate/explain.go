@@ -12,15 +12,12 @@ import (
 )
 
 // explainCommand is kubectl package explain.
-type explainCommand struct {
-	command.Command
-	cluster bool
-}
+type explainCommand struct{ command.Command }
 
 // newExplain returns the command explain.
 func newExplain(on command.Command) *cobra.Command {
-	c := &explainCommand{Command: on}
-	cmd := &cobra.Command{
+	c := &explainCommand{on}
+	cmd := c.About(&cobra.Command{
 		Use:   "explain NAME",
 		Short: "Explain why an installed package is not available, and how to fix it",
 		Long: `Explain why an installed package is not available, and how to fix it: from the package down to the
@@ -30,22 +27,10 @@ the remedy come first, followed by the path to it. Exits with 0 if the package e
 NAME can be package/NAME or clusterpackage/NAME. The command only reads, with your rights, and skips objects that you may
 not read. For a package in a folder or an image see kubectl package inspect.`,
 		Example: `  kubectl package explain clusterpackage/cert-operator`,
-		Args:    command.Takes("NAME"),
-	}
-
-	c.About(cmd, c.name, c.diagnose)
-	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "a ClusterPackage")
+		Args:    command.Takes("NAME", "[NAME]"),
+	}, command.PackageName, c.diagnose)
 	c.Output.Add(cmd)
 	return cmd
-}
-
-// name parses the argument and adds the scope of --cluster.
-func (c *explainCommand) name(args []string) (cluster.Name, error) {
-	n, err := cluster.ParseName(args[0])
-	if err != nil {
-		return n, err
-	}
-	return n.Scoped(args[0], c.cluster)
 }
 
 // diagnose prints why a package is not available.
