@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"runtime"
@@ -36,7 +37,7 @@ import (
 const (
 	pageSize         = 50     // objects in one response to support: an ObjectSet can have 1 MiB
 	supportExplained = 50     // packages that support explains, with some ten requests each
-	supportLogLines  = 20_000 // of each container's log, some 4 MiB
+	supportLogLines  = 10_000 // of each container's log, some 2 MiB
 )
 
 // supportCommand is kubectl package support.
@@ -336,14 +337,12 @@ func (g *gathering) addLog(ctx context.Context, clients kubernetes.Interface, po
 	}
 
 	defer func() { _ = stream.Close() }()
-	text, cut, err := End(stream)
+	text, err := io.ReadAll(io.LimitReader(stream, MaxFileBytes))
 	if err != nil {
 		g.archive.Lack(name, err.Error())
 		return
 	}
-	if cut {
-		g.archive.Lack(name, fmt.Sprintf("the last %d bytes of it are in the archive", len(text)))
-	}
-
+	// A line without its end might have the start of a secret.
+	text = text[:bytes.LastIndexByte(text, '\n')+1]
 	g.archive.Add(name+".log", about, []byte(g.redactor.Text(string(text))))
 }
