@@ -118,57 +118,42 @@ func renderedNamespace(t progress.Target, spec *corev1alpha1.PackageSpec, o obje
 	return o.Key.Namespace
 }
 
-// packageOf finds the one package that controls all objects.
-func packageOf(ctx context.Context, h *handoverPlan) (cluster.Name, error) {
-	var found cluster.Name
-	for i, o := range h.objects {
-		n, err := controllingPackage(ctx, h.cluster, o)
-		if err != nil {
-			return n, err
-		}
-		if i == 0 && n.Scope == corev1alpha1.ScopeNamespaced {
-			h.cluster.Namespace = o.Key.Namespace // the package's own
-		}
-		if i > 0 && (n != found || n.Scope == corev1alpha1.ScopeNamespaced && o.Key.Namespace != h.cluster.Namespace) {
+// packageOf finds the one package that controls all objects. It returns an error for objects of
+// another controller, or of a deployment without a package.
+func packageOf(ctx context.Context, h *handoverPlan) (n cluster.Name, err error) {
+	first := h.objects[0]
+	controller := metav1.GetControllerOf(first.Live)
+	for _, o := range h.objects {
+		switch owner := metav1.GetControllerOf(o.Live); {
+		case owner == nil:
+			return n, fmt.Errorf("%s does not belong to a package: it has no controller", o.Key)
+		case owner.UID != controller.UID:
 			return n, fmt.Errorf("%s belongs to %s %s, and %s to %s %s: release them one package after the other",
-				h.objects[0].Key, found.Scope.Kind("Package"), found.Name, o.Key, n.Scope.Kind("Package"), n.Name)
+				first.Key, controller.Kind, controller.Name, o.Key, owner.Kind, owner.Name)
 		}
-		found = n
 	}
 
-	return found, nil
-}
-
-// controllingPackage returns the package whose deployment controls an object. It returns an error
-// for an object of another controller, or of a deployment without a package.
-func controllingPackage(ctx context.Context, cl *cluster.Cluster, o object) (cluster.Name, error) {
-	controller := metav1.GetControllerOf(o.Live)
-	if controller == nil {
-		return cluster.Name{}, fmt.Errorf("%s does not belong to a package: it has no controller", o.Key)
-	}
-	n := cluster.Name{Scope: corev1alpha1.ScopeNamespaced, Name: controller.Name}
+	n = cluster.Name{Scope: corev1alpha1.ScopeNamespaced, Name: controller.Name}
 	if controller.Kind == corev1alpha1.ScopeCluster.Kind("ObjectDeployment") {
 		n.Scope = corev1alpha1.ScopeCluster
 	}
-
 	gv, err := schema.ParseGroupVersion(controller.APIVersion)
 	if err != nil || gv.Group != corev1alpha1.GroupName || controller.Kind != n.Scope.Kind("ObjectDeployment") {
-		return n, fmt.Errorf("%s does not belong to a package: %s %s controls it", o.Key, controller.Kind, controller.Name)
+		return n, fmt.Errorf("%s does not belong to a package: %s %s controls it", first.Key, controller.Kind, controller.Name)
 	}
 
-	dep := n.Scope.NewObjectDeployment()
 	key := client.ObjectKey{Name: controller.Name}
 	if n.Scope == corev1alpha1.ScopeNamespaced {
-		key.Namespace = o.Key.Namespace
+		key.Namespace, h.cluster.Namespace = first.Key.Namespace, first.Key.Namespace // the package's own
 	}
-
-	if err := cl.Get(ctx, key, dep); err != nil {
-		return n, cl.Explain("cannot read "+controller.Kind+" "+controller.Name, err)
+	dep := n.Scope.NewObjectDeployment()
+	if err := h.cluster.Get(ctx, key, dep); err != nil {
+		return n, h.cluster.Explain("cannot read "+controller.Kind+" "+controller.Name, err)
 	}
 	if owner := metav1.GetControllerOf(dep); dep.GetUID() != controller.UID || owner == nil || owner.Kind != n.Scope.Kind("Package") || owner.Name != n.Name {
 		// The UID excludes a deployment that was created again under the same name.
 		return n, fmt.Errorf("%s belongs to %s %s, which no package created: annotate the object %s=%s, and remove it from the template",
-			o.Key, controller.Kind, controller.Name, corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep)
+			first.Key, controller.Kind, controller.Name, corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep)
 	}
 
 	return n, nil

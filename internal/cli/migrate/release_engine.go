@@ -69,7 +69,7 @@ func (c *releaseEngineCommand) run(ctx context.Context) error {
 	findings, refused := append(findings, losses...), 0
 	err = c.rollouts(ctx, func(r *engines.Rollout) error {
 		why := r.Refusals()
-		for _, text := range append(why, classTexts(r.Deployment)...) {
+		for _, text := range why {
 			findings = append(findings, engineFinding{deploymentText(r.Deployment), text})
 		}
 		if len(why) > 0 {
@@ -122,16 +122,6 @@ func (c *releaseEngineCommand) losses(ctx context.Context) (findings []engineFin
 	}
 
 	return findings, nil
-}
-
-// classTexts describes the future of a deployment's phases that an agent rolls out.
-func classTexts(dep corev1alpha1.GenericObjectDeployment) (all []string) {
-	for _, ph := range dep.ObjectDeploymentSpec().Template.Spec.Phases {
-		if ph.Class != "" {
-			all = append(all, fmt.Sprintf("phase %s has the class %s: its ObjectSetPhase stays unchanged, for the agent of that class", ph.Name, ph.Class))
-		}
-	}
-	return all
 }
 
 // deploymentText names a deployment in a finding.
