@@ -193,20 +193,10 @@ func causeOf(o Observed) causeCard {
 	c.Cause, c.Searching = o.Report.Message, o.Cause == nil && o.CauseNote == ""
 	if o.Cause != nil {
 		c.Cause, c.Do, c.Object, c.Chain = o.Cause.Cause, o.Cause.Remedy, o.Cause.Object, o.Cause.Chain[:min(len(o.Cause.Chain), ListRows)]
-		for i := range c.Chain {
-			// The chain is copied before its first change, because other pages share the diagnosis.
-			if c.Chain[i].Depth > deepest {
-				c.Chain = slices.Clone(c.Chain)
-				c.Chain[i].Depth = deepest
-			}
-		}
 	}
 
 	return c
 }
-
-// deepest is the maximum indentation in the style sheet.
-const deepest = 6
 
 // commandsFor returns useful commands for the current state of a package.
 func commandsFor(o Observed) []string {

@@ -30,14 +30,14 @@ const (
 // Details open packages to watch.
 type Details struct {
 	cluster *cluster.Cluster
-
-	mu sync.Mutex
-	// all is a client for all kinds, so that discovery runs once.
-	all client.Client
+	// anyKind returns a client for all kinds. It is shared, so that discovery runs once.
+	anyKind func() (client.Client, error)
 }
 
 // NewDetails returns the Details of a cluster.
-func NewDetails(cl *cluster.Cluster) *Details { return &Details{cluster: cl} }
+func NewDetails(cl *cluster.Cluster) *Details {
+	return &Details{cluster: cl, anyKind: sync.OnceValues(cl.AnyKind)}
+}
 
 // Detail is one package with its revisions. It has its own two watches.
 type Detail struct {
@@ -214,22 +214,6 @@ func (d *Details) diagnose(ctx context.Context, t progress.Target, pkg corev1alp
 		return nil, err
 	}
 	return diagnose.PackageBy(ctx, d.cluster, all, t, pkg)
-}
-
-// anyKind returns the shared client for all kinds. An error is not kept, so that the next search
-// tries again.
-func (d *Details) anyKind() (client.Client, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.all != nil {
-		return d.all, nil
-	}
-	all, err := d.cluster.AnyKind()
-	if err == nil {
-		d.all = all
-	}
-
-	return all, err
 }
 
 // revisionsOf returns the revisions, newest first.

@@ -42,9 +42,7 @@ func gatedDetails(t *testing.T, gate func(context.Context) error) (*Details, *cl
 	pkg.Status.Conditions = []metav1.Condition{clustertest.Condition("Invalid", "True", "ConfigInvalid", "config.title is missing")}
 	cl := clustertest.FakeCluster(t, pkg)
 	cl.WithWatch = &gated{Listing: clustertest.Listing{WithWatch: cl.WithWatch}, gate: gate}
-	d := NewDetails(cl)
-	d.all = cl
-	return d, cl
+	return &Details{cluster: cl, anyKind: func() (client.Client, error) { return cl, nil }}, cl
 }
 
 func open(t *testing.T, d *Details) *Detail {
