@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"path"
@@ -18,10 +17,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/yaml"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
@@ -56,13 +53,12 @@ func newBuild(streams genericiooptions.IOStreams) *cobra.Command {
 	c := &buildCommand{repositoryCommand: repositoryCommand{streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "build FOLDER|FILE...",
-		Short: "Build a repository from entries and packages, as a file, an archive or an image",
-		Long: `Build a repository for PackageRepositories of a cluster from files with RepositoryEntries, Packages and
-PackageMetadata of kapp-controller, and from folders of packages. The image of a package in a folder is
---images/NAME:vVERSION, by its manifest. It is built and pushed. If it exists, it must have the
-same files.
+		Short: "Build a repository from entries and packages, as a file or an image",
+		Long: `Build a repository for PackageRepositories of a cluster from files with RepositoryEntries, and from
+folders of packages. The image of a package in a folder is --images/NAME:vVERSION, by its manifest. It is
+built and pushed. If it exists, it must have the same files.
 
-Documents that cannot be offered are named and left out. The same input gives the same digest.`,
+The same input gives the same digest.`,
 		Example: `  kubectl package repository build repo/ --push registry.example.com/repositories/shop:latest
   kubectl package repository build packages/ --images registry.example.com/packages -o repository.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -74,7 +70,7 @@ Documents that cannot be offered are named and left out. The same input gives th
 		},
 	}
 
-	cmd.Flags().StringVarP(&c.output, "output", "o", "", "write to this `file`: .yaml, .tar, .tgz or .tar.gz")
+	cmd.Flags().StringVarP(&c.output, "output", "o", "", "write to this YAML `file`")
 	cmd.Flags().StringVar(&c.push, "push", "", "push the repository to this `TAG` as an image")
 	cmd.Flags().StringVar(&c.prefix, "images", "", "host and `path` of the images of packages in folders")
 	cmd.Flags().StringVar(&c.name, "name", "", "set the `name` of the repository (default: the name of the output)")
@@ -90,8 +86,6 @@ func (c *buildCommand) check(args []string) ([]name.Tag, error) {
 		return nil, errors.New("FOLDER or FILE is missing")
 	case c.output == "" && c.push == "":
 		return nil, errors.New("there is no output: add -o FILE, or --push TAG")
-	case c.output != "" && form(c.output) == "":
-		return nil, fmt.Errorf("-o %s must end with .yaml, .yml, .tar, .tgz or .tar.gz", c.output)
 	case c.name == "":
 		c.name = repositoryName(cmp.Or(c.push, c.output))
 	}
@@ -110,23 +104,7 @@ func (c *buildCommand) check(args []string) ([]name.Tag, error) {
 func repositoryName(of string) string {
 	base := path.Base(filepath.ToSlash(of))
 	base, _, _ = strings.Cut(base, ":")
-	for _, ending := range endings {
-		base = strings.TrimSuffix(base, ending)
-	}
-	return base
-}
-
-// endings are the formats of an output.
-var endings = []string{".yaml", ".yml", ".tar.gz", ".tgz", ".tar"}
-
-// form returns the format of an output; empty if it has no known one.
-func form(file string) string {
-	for _, ending := range endings {
-		if strings.HasSuffix(file, ending) {
-			return ending
-		}
-	}
-	return ""
+	return strings.TrimSuffix(strings.TrimSuffix(base, ".yaml"), ".yml")
 }
 
 // run reads the inputs, builds the repository, and saves or pushes it. Images of packages are
@@ -137,11 +115,6 @@ func (c *buildCommand) run(ctx context.Context, args []string, tags []name.Tag) 
 		if err := found.path(ctx, arg); err != nil {
 			return err
 		}
-	}
-
-	left, err := found.reduce()
-	if err != nil {
-		return err
 	}
 
 	for _, folder := range found.packages {
@@ -157,7 +130,7 @@ func (c *buildCommand) run(ctx context.Context, args []string, tags []name.Tag) 
 		return err
 	}
 	// The result is read like a cluster would read it, before anything is pushed.
-	content, err := repository.Read(files)
+	offered, err := repository.Read(files)
 	if err != nil {
 		return err
 	}
@@ -169,15 +142,11 @@ func (c *buildCommand) run(ctx context.Context, args []string, tags []name.Tag) 
 		fmt.Fprintf(c.streams.ErrOut, "pushed %s\n", terminal.Line(m.ref))
 	}
 
-	for _, problem := range left {
-		fmt.Fprintln(c.streams.ErrOut, "warning: "+terminal.Line(problem))
-	}
-
-	return c.write(ctx, files, content, tags)
+	return c.write(ctx, files, offered, tags)
 }
 
 // write saves and pushes the repository.
-func (c *buildCommand) write(ctx context.Context, files loader.Files, content *repository.Content, tags []name.Tag) error {
+func (c *buildCommand) write(ctx context.Context, files loader.Files, offered *repository.Content, tags []name.Tag) error {
 	image, err := loader.BuildFolder(repository.Folder, files, loader.BuildOptions{})
 	if err != nil {
 		return err
@@ -188,7 +157,7 @@ func (c *buildCommand) write(ctx context.Context, files loader.Files, content *r
 	}
 
 	if c.output != "" {
-		if err := save(c.output, image, files); err != nil {
+		if err := content.WriteFile(c.output, files[repositoryFile]); err != nil {
 			return err
 		}
 	}
@@ -197,49 +166,16 @@ func (c *buildCommand) write(ctx context.Context, files loader.Files, content *r
 		return err
 	}
 	versions := 0
-	for _, p := range content.Packages {
+	for _, p := range offered.Packages {
 		versions += len(p.Versions)
 	}
 
-	fmt.Fprintf(c.streams.Out, "Repository %s: %s, %s\n", c.name, terminal.Count(len(content.Packages), "package"), terminal.Count(versions, "version"))
+	fmt.Fprintf(c.streams.Out, "Repository %s: %s, %s\n", c.name, terminal.Count(len(offered.Packages), "package"), terminal.Count(versions, "version"))
 	if c.output != "" {
 		fmt.Fprintf(c.streams.Out, "  saved   %s\n", terminal.Line(c.output))
 	}
 	for _, tag := range tags {
 		fmt.Fprintf(c.streams.Out, "  digest  %s\n  pushed  %s\n", digest, tag)
-	}
-
-	return nil
-}
-
-// save writes the format that the extension of the file names.
-func save(file string, image v1.Image, files loader.Files) error {
-	if ending := form(file); ending == ".yaml" || ending == ".yml" {
-		var all [][]byte
-		for _, p := range files.Paths() {
-			all = append(all, files[p])
-		}
-		return content.WriteFile(file, bytes.Join(all, []byte("---\n")))
-	}
-
-	layers, err := image.Layers()
-	if err != nil || len(layers) != 1 {
-		return fmt.Errorf("build the archive: %w", err)
-	}
-	// The layer of the image is the archive itself, so that both have the same files.
-	open := layers[0].Compressed
-	if form(file) == ".tar" {
-		open = layers[0].Uncompressed
-	}
-
-	layer, err := open()
-	if err != nil {
-		return fmt.Errorf("build the archive: %w", err)
-	}
-	defer layer.Close()
-	err = content.WriteAtomically(file, func(w io.Writer) error { _, err := io.Copy(w, layer); return err })
-	if err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
 	}
 
 	return nil
@@ -314,15 +250,7 @@ type input struct {
 	entries []repository.Entry
 	// packages are folders with a manifest.
 	packages []string
-	// others are documents of kapp-controller.
-	others []carvelText
-	// sources are the files that hold these documents.
-	sources []content.Input
 }
-
-// carvelText is a document of kapp-controller as YAML: a Package of a version, or a PackageMetadata
-// without one.
-type carvelText struct{ name, version, text string }
 
 // path adds the files below a path. A folder with a manifest is one package, and is not searched
 // further.
@@ -355,54 +283,15 @@ func (r *input) file(ctx context.Context, p string) error {
 		return err
 	}
 	var failure error
-	before := len(r.others)
 	problems := document.Each(p, in.Out[0].Data, func(d *document.Document) {
-		if err := r.document(d); err != nil && failure == nil {
-			failure = fmt.Errorf("%s (document %d): %w", p, d.Index, err)
-		}
+		failure = cmp.Or(failure, r.document(d))
 	})
 
-	if len(r.others) > before {
-		r.sources = append(r.sources, in.Out[0])
-	}
 	return cmp.Or(problems.Err(), failure)
 }
 
-// reduce drops the documents of kapp-controller that cannot be offered, and returns the reasons, by
-// file.
-func (r *input) reduce() ([]string, error) {
-	if len(r.sources) == 0 {
-		return nil, nil
-	}
-	files, names := map[string][]byte{}, make([]string, 0, 2*len(r.sources))
-	for i, source := range r.sources {
-		key := fmt.Sprintf("input-%06d.yaml", i) // a source can have any file name, but a repository reads only some
-		files[key] = source.Data
-		names = append(names, key, source.Name)
-	}
-
-	own := strings.NewReplacer(names...)
-	content, err := repository.Read(files)
-	if err != nil {
-		return nil, errors.New(own.Replace(err.Error()))
-	}
-	offered := map[[2]string]bool{}
-	for _, p := range content.Packages {
-		for _, v := range p.Versions {
-			offered[[2]string{p.Name, v.Version}] = true
-		}
-	}
-
-	r.others = slices.DeleteFunc(r.others, func(t carvelText) bool { return t.version != "" && !offered[[2]string{t.name, t.version}] })
-	for i, problem := range content.Problems {
-		content.Problems[i] = own.Replace(problem)
-	}
-
-	return content.Problems, nil
-}
-
-// document adds a document by its kind. Kinds of other tools are refused, because a typing error
-// would otherwise drop an entry.
+// document adds an entry. Other kinds are refused, because a typing error would otherwise drop an
+// entry.
 func (r *input) document(d *document.Document) error {
 	m, _ := d.Value.(map[string]any)
 	apiVersion, _ := m["apiVersion"].(string)
@@ -411,29 +300,21 @@ func (r *input) document(d *document.Document) error {
 	// The head of a repository file has no entries of its own.
 	case apiVersion == manifestsv1alpha1.GroupVersion.String() && kind == manifestsv1alpha1.KindRepository:
 		return nil
-	case apiVersion == manifestsv1alpha1.GroupVersion.String() && kind == manifestsv1alpha1.KindRepositoryEntry:
-		raw, err := json.Marshal(m)
-		if err != nil {
-			return err
-		}
-		index, err := repository.Parse(d.Path, append([]byte(repositoryHead), raw...))
-		if err == nil {
-			r.entries = append(r.entries, index.Entries...)
-		}
-
-		return err
-	case strings.HasPrefix(apiVersion, "data.packaging.carvel.dev/") && (kind == "Package" || kind == "PackageMetadata"):
-		text, err := yaml.Marshal(m)
-		if err == nil {
-			name, _, _ := unstructured.NestedString(m, "spec", "refName")
-			version, _, _ := unstructured.NestedString(m, "spec", "version")
-			r.others = append(r.others, carvelText{name: name, version: version, text: string(text)})
-		}
-
-		return err
+	case apiVersion != manifestsv1alpha1.GroupVersion.String() || kind != manifestsv1alpha1.KindRepositoryEntry:
+		return fmt.Errorf("%s (document %d): %s %s does not belong in a repository: it has RepositoryEntries", d.Path, d.Index, apiVersion, kind)
 	}
 
-	return fmt.Errorf("%s %s does not belong in a repository: entries are RepositoryEntries, and Packages and PackageMetadata of kapp-controller", apiVersion, kind)
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	index, err := repository.Parse(d.Path, append([]byte(repositoryHead), raw...))
+	if err != nil {
+		return fmt.Errorf("%s (document %d): %w", d.Path, d.Index, err)
+	}
+	r.entries = append(r.entries, index.Entries...)
+
+	return nil
 }
 
 // repositoryHead makes a repository file of one entry.
@@ -441,10 +322,13 @@ const repositoryHead = `{"apiVersion": "manifests.package-operator.run/v1alpha1"
 ---
 `
 
-// files of the repository, by their paths below its folder.
+// repositoryFile is the file of a repository, below its folder.
+const repositoryFile = "repository.yaml"
+
+// files of the repository.
 func (r *input) files(named string) (loader.Files, error) {
-	if len(r.entries)+len(r.others) == 0 {
-		return nil, errors.New("there is nothing to offer: no RepositoryEntry, no package and no Package of kapp-controller was found")
+	if len(r.entries) == 0 {
+		return nil, errors.New("there is nothing to offer: no RepositoryEntry and no package was found")
 	}
 	index, err := repository.Build(named, r.entries)
 	if err != nil {
@@ -452,18 +336,5 @@ func (r *input) files(named string) (loader.Files, error) {
 	}
 
 	data, err := index.Marshal()
-	if err != nil {
-		return nil, err
-	}
-	files := loader.Files{"repository.yaml": data}
-	if len(r.others) > 0 {
-		texts := make([]string, len(r.others))
-		for i, t := range r.others {
-			texts[i] = t.text
-		}
-		slices.Sort(texts)
-		files["carvel.yaml"] = []byte(strings.Join(slices.Compact(texts), "---\n"))
-	}
-
-	return files, nil
+	return loader.Files{repositoryFile: data}, err
 }

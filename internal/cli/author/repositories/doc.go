@@ -1,7 +1,7 @@
 // Package repositories holds the command repository: files and images that list package images with
 // their versions.
 //
-//	entries, packages, documents of kapp-controller ─► build ─► file, archive or image
+//	entries, packages ─► build ─► file or image
 //
 // The commands that edit a file in place are Package Operator's, and hidden.
 package repositories

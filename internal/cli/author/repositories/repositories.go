@@ -61,19 +61,15 @@ For the repositories of a cluster see kubectl package repo.`,
 // newInitialize returns the command repository initialize.
 func newInitialize(streams genericiooptions.IOStreams) *cobra.Command {
 	c := repositoryCommand{streams: streams}
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: "initialize FILE [NAME]", Aliases: []string{"init"},
 		Short: "Create an empty repository",
 		Long: `Write an empty repository. It replaces an existing repository, but no other file. Dependencies
 refer to the repository by NAME, which defaults to the name of the file.`,
 		Args: command.Takes("FILE", "[NAME]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) > 1 && c.name != "" && c.name != args[1]:
-				return command.UsageError(cmd, fmt.Errorf("%s and --name %s contradict each other", args[1], c.name))
-			case len(args) > 1:
-				c.name = args[1]
-			case c.name == "":
+			c.name = args[len(args)-1]
+			if len(args) == 1 {
 				c.name = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
 			}
 
@@ -83,9 +79,6 @@ refer to the repository by NAME, which defaults to the name of the file.`,
 			return c.initialize(args[0])
 		},
 	}
-
-	cmd.Flags().StringVar(&c.name, "name", "", "the same as NAME")
-	return cmd
 }
 
 // initialize writes an empty repository. It refuses to overwrite a file that is not a repository.
