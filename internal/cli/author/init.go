@@ -19,7 +19,7 @@ import (
 // Commands returns the commands of this package.
 func Commands(on command.Command) []*cobra.Command {
 	return []*cobra.Command{
-		newInit(on.Streams), newKickstart(on.Streams), newValidate(on.Streams), newLint(on.Streams), newRender(on.Streams), newInspect(on),
+		newInit(on.Streams), newKickstart(on.Streams), newValidate(on.Streams), newLint(on.Streams), newRender(on.Streams), newInspect(on.Streams),
 		newTest(on.Streams), newUpdate(on.Streams), newBuild(on.Streams), repositories.New(on.Streams),
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -19,7 +19,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/describe"
-	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader"
@@ -28,22 +27,17 @@ import (
 
 // inspectCommand is kubectl package inspect.
 type inspectCommand struct {
-	on      command.Command
 	streams genericiooptions.IOStreams
 	source  content.SourceFlags
 	preview previewFlags
 	tree    bool
 	values  bool
 	output  output.Flags
-
-	// asManager reads an image as the manager of the cluster would, with the keys in its namespace.
-	asManager bool
-	manager   string
 }
 
 // newInspect returns the command inspect.
-func newInspect(on command.Command) *cobra.Command {
-	c := inspectCommand{on: on, streams: on.Streams}
+func newInspect(streams genericiooptions.IOStreams) *cobra.Command {
+	c := inspectCommand{streams: streams}
 	cmd := command.OnSource(&cobra.Command{
 		Use:   "inspect SOURCE|IMAGE",
 		Short: "Describe a package in a folder or an image (an installed one: status, explain)",
@@ -51,8 +45,7 @@ func newInspect(on command.Command) *cobra.Command {
 configuration, images and constraints, the rights that it grants and needs, and its README.md.
 
 --values prints an example of its values as YAML. --tree prints the objects in their phases, for the
-first test case or the one that --config-testcase names. --as-manager reads the image as the manager
-does: with the mirrors, pull secrets and signatures of the cluster's ImageConfigs.`,
+first test case or the one that --config-testcase names.`,
 		Example: `  kubectl package inspect ./cert-operator
   kubectl package inspect ./cert-operator --tree
   kubectl package inspect ./cert-operator --values > values.yaml
@@ -66,12 +59,6 @@ does: with the mirrors, pull secrets and signatures of the cluster's ImageConfig
 	cmd.Flags().BoolVar(&c.values, "values", false, "print only an example of its values")
 	cmd.MarkFlagsMutuallyExclusive("tree", "values")
 	c.output.Add(cmd)
-	cmd.Flags().BoolVar(&c.asManager, "as-manager", false, "read the image as the manager of the cluster does, with its ImageConfigs")
-	cmd.Flags().StringVar(&c.manager, "manager-namespace", corev1alpha1.DefaultNamespace, "the `namespace` of the manager, with the keys that ImageConfigs name")
-	// The other connection flags would have no meaning without a cluster.
-	c.on.Flags = genericclioptions.NewConfigFlags(false)
-	cmd.Flags().StringVar(c.on.Flags.Context, "context", "", "the `context` of the kubeconfig, for --as-manager")
-	cmd.Flags().StringVar(c.on.Flags.KubeConfig, "kubeconfig", "", "the kubeconfig `file`, for --as-manager")
 
 	return cmd
 }
@@ -86,7 +73,7 @@ func (c *inspectCommand) check() error {
 
 // run prints the report, the tree or the example values of a package.
 func (c *inspectCommand) run(ctx context.Context, source string) error {
-	files, err := c.read(ctx, source)
+	files, err := c.source.Read(ctx, source)
 	if err != nil {
 		return err
 	}
@@ -95,7 +82,8 @@ func (c *inspectCommand) run(ctx context.Context, source string) error {
 		if err != nil {
 			return err
 		}
-		return content.PrintExample(ctx, c.streams, schema)
+		_, err = io.WriteString(c.streams.Out, describe.Example(schema))
+		return err
 	}
 
 	// Package Operator's tree renders without the images of the lock.
@@ -117,46 +105,9 @@ func (c *inspectCommand) run(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
-	if c.asManager {
-		report.Uses = pkg.Images
-	}
-
 	return c.output.Write(c.streams.Out, report, func(styles terminal.Styles) string {
 		return describe.Text(report, styles)
 	})
-}
-
-// read returns the files of a folder or an image.
-func (c *inspectCommand) read(ctx context.Context, source string) (loader.Files, error) {
-	switch {
-	case !c.asManager:
-		return c.source.Read(ctx, source)
-	case c.source.Folder(source) != "":
-		return nil, fmt.Errorf("--as-manager needs an image, but %s is a folder", source)
-	}
-	cl, err := c.on.Connect()
-	if err != nil {
-		return nil, err
-	}
-	images, err := desired.ReadImages(ctx, cl, c.manager)
-	if err != nil {
-		return nil, err
-	}
-
-	trusted, err := images.Trust(ctx, &c.source.Registry, source, nil)
-	if err != nil {
-		return nil, err
-	}
-	for _, warning := range trusted.Warnings {
-		fmt.Fprintln(c.streams.ErrOut, terminal.Line("warning: "+warning))
-	}
-	image, err := c.source.Registry.PullFrom(ctx, "", trusted.Ref, trusted.Keys)
-	if err != nil {
-		return nil, err
-	}
-
-	c.preview.override, c.preview.rewrite = images.Rewrite, images.RewriteInObject
-	return image.Files, nil
 }
 
 // schema returns the configuration schema of the package, or of one of its components.

@@ -19,15 +19,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/test/clitest"
-	"lockstep.run/lockstep/test/clustertest"
 	"lockstep.run/lockstep/test/golden"
 	"lockstep.run/lockstep/test/require"
-	"lockstep.run/lockstep/test/signed"
 )
 
 func TestValidate(t *testing.T) {
@@ -334,37 +330,6 @@ func TestTextsOfPackageOperator(t *testing.T) {
 		if got := clitest.Invoke(t, "", args...); got.Code != 1 || got.Out != "" || !strings.Contains(got.Err, want) {
 			t.Errorf("%v: %+v, want %q", args[0], got, want)
 		}
-	}
-}
-
-// With --as-manager, an image is read from the place that the cluster's ImageConfigs name, after it
-// is verified.
-func TestInspectAsManager(t *testing.T) {
-	t.Parallel()
-	host, own := clitest.ServeRegistry(t), signed.NewPair(t)
-	dir := clitest.Folder(t, clitest.GoodPackage+"-- job.yaml.gotmpl\napiVersion: v1\nkind: Pod\nmetadata: {name: job, namespace: {{ .package.metadata.namespace | default \"web\" }}, annotations: {package-operator.run/phase: settings}}\nspec: {containers: [{name: job, image: 'origin.example.com/acme/job:v1'}]}\n")
-	if got := clitest.Invoke(t, "", "build", dir, "--push", "-t", host+"/team/web:v1"); got.Code != 0 {
-		t.Fatalf("build: %+v", got)
-	}
-	config := &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
-	config.Spec.MatchImages = []corev1alpha1.ImageMatch{{Prefix: "origin.example.com/acme"}}
-	config.Spec.Rewrite = &corev1alpha1.ImageRewrite{Prefix: host + "/team"}
-	config.Spec.Verification = &corev1alpha1.ImageVerification{Authorities: []corev1alpha1.ImageAuthority{{Name: "release", Key: &corev1alpha1.ImageAuthorityKey{PEM: string(own.Public)}}}}
-	dial := clustertest.DialTo(clustertest.FakeCluster(t, config))
-	const ref = "origin.example.com/acme/web:v1"
-	if got := clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager"); got.Code != 1 || !strings.Contains(got.Err, "NoSignature: the image "+ref+" is not verified") || !strings.Contains(got.Err, "(ImageConfig acme)") {
-		t.Errorf("without a signature: %+v", got)
-	}
-	own.Sign(t, host+"/team/web:v1")
-	if got := clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager"); got.Code != 0 || !strings.HasPrefix(got.Out, "web 1.2.0\n") {
-		t.Errorf("signed: %+v", got)
-	}
-	if got := clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager", "-o", "json", "|jq", ".uses[].image"); got.Code != 0 || got.Out != host+"/team/job:v1\nweb\n" {
-		t.Errorf("images: %+v", got)
-	}
-	require.Contains(t, clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager").Out, "\nImages of its objects, as the manager writes them\n", "images as a table")
-	if got := clitest.InvokeOn(t, dial, "", "inspect", dir, "--as-manager"); got.Code != 1 || !strings.Contains(got.Err, "--as-manager needs an image, but "+dir+" is a folder") {
-		t.Errorf("a folder: %+v", got)
 	}
 }
 

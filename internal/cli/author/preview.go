@@ -12,7 +12,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader"
-	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
 // previewFlags describe an installation without a cluster.
@@ -25,9 +24,6 @@ type previewFlags struct {
 
 	// locked renders with the images of the lock if no test case is named.
 	locked bool
-	// override and rewrite, which may be nil, change the image references of the lock and of
-	// objects.
-	override, rewrite func(string) string
 }
 
 // add adds the flags to a command.
@@ -40,8 +36,6 @@ func (p *previewFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.config, "config-path", "", "")
 	_ = cmd.Flags().MarkHidden("config-path") // Package Operator's name of --config
 	cmd.MarkFlagsMutuallyExclusive("config", "config-path", "config-testcase")
-	_ = cmd.RegisterFlagCompletionFunc("component", completeFrom(content.ComponentsOf))
-	_ = cmd.RegisterFlagCompletionFunc("config-testcase", completeFrom(testCasesOf))
 }
 
 // check returns an error of usage.
@@ -65,7 +59,7 @@ func (p *previewFlags) load(
 
 	opts := loader.PreviewOptions{
 		Component: p.component, TestCase: p.testCase, Cluster: p.cluster, Namespace: p.namespace,
-		LockedImages: p.locked && p.testCase == "", ImageOverride: p.override, Rewrite: p.rewrite,
+		LockedImages: p.locked && p.testCase == "",
 	}
 
 	var err error
@@ -79,31 +73,4 @@ func (p *previewFlags) load(
 
 	content.PrintFindings(streams.ErrOut, terminal.StylesFor(streams.ErrOut), content.FindingsOf(nil, pkg.Warnings))
 	return pkg, object, nil
-}
-
-// completeFrom completes a flag with names from the folder of the first argument.
-func completeFrom(names func(loader.Files) []string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) == 0 || !content.IsPath(args[0]) {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		files, err := content.ReadFolder(args[0])
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		return names(files), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// testCasesOf returns the names of the test cases of a manifest, for completion.
-func testCasesOf(files loader.Files) []string {
-	result, _ := manifest.Read(files, "")
-	if result == nil {
-		return nil
-	}
-	var names []string
-	for _, tc := range result.Manifest.Test.Template {
-		names = append(names, tc.Name)
-	}
-	return names
 }

@@ -100,8 +100,6 @@ func TestCompletionOfPackages(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"render", dir, "--config-testcase", ""}, "blue\ncluster\n:4\n"},
-		{[]string{"render", "example.com/image:v1", "--component", ""}, ":4\n"},
 		{[]string{"lint", dir, "--fail-on", "w"}, "error\nwarning\ninfo\nnever\n:4\n"},
 		{[]string{"render", dir, "-o", ""}, "json\nyaml\nname\n:4\n"},
 	} {

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/describe"
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -69,7 +69,7 @@ func (c *availableCommand) one(ctx context.Context, cl *cluster.Cluster, name, v
 	}
 
 	if c.schema || c.example {
-		return c.values(ctx, name, &report.Versions[0].AvailableVersion)
+		return c.values(name, &report.Versions[0].AvailableVersion)
 	}
 
 	sayPrereleases(report)
@@ -79,7 +79,7 @@ func (c *availableCommand) one(ctx context.Context, cl *cluster.Cluster, name, v
 }
 
 // values prints the keys of the values of a version, or an example.
-func (c *availableCommand) values(ctx context.Context, name string, v *corev1alpha1.AvailableVersion) error {
+func (c *availableCommand) values(name string, v *corev1alpha1.AvailableVersion) error {
 	switch {
 	case v.ConfigUnchecked != "":
 		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: the values of "+name+" "+v.Version+" are not checked: "+v.ConfigUnchecked))
@@ -92,7 +92,8 @@ func (c *availableCommand) values(ctx context.Context, name string, v *corev1alp
 		return fmt.Errorf("the schema of %s %s cannot be read: %w", name, v.Version, err)
 	}
 	if c.example {
-		return content.PrintExample(ctx, c.Streams, schema)
+		_, err := io.WriteString(c.Streams.Out, describe.Example(schema))
+		return err
 	}
 
 	keys := describe.ConfigKeys(schema)

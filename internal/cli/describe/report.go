@@ -37,9 +37,6 @@ type Report struct {
 	Config       []Key                                     `json:"config"`
 	Images       []Image                                   `json:"images,omitempty"`
 
-	// Uses are the images that its objects name, as the manager of a cluster writes them; empty
-	// without a cluster.
-	Uses []corev1alpha1.PackageImage `json:"uses,omitempty"`
 	// Asks are the rights that the package requests from the manager; nil for none. Grants include
 	// them.
 	Asks *Asks `json:"asks,omitempty"`

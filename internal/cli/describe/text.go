@@ -179,24 +179,14 @@ func (w *writer) keys(keys []Key) {
 	w.table(rows)
 }
 
-// images adds the images of the manifest, and the ones that objects name.
+// images adds a table of the manifest's images, unless there are none.
 func (w *writer) images(r *Report) {
-	w.imageTable("Images", r.Images)
-	uses := make([]Image, len(r.Uses))
-	for i, image := range r.Uses {
-		uses[i] = Image(image)
-	}
-	w.imageTable("Images of its objects, as the manager writes them", uses)
-}
-
-// imageTable adds a table of images, unless there are none.
-func (w *writer) imageTable(title string, images []Image) {
-	if len(images) == 0 {
+	if len(r.Images) == 0 {
 		return
 	}
-	w.title(title)
+	w.title("Images")
 	rows := [][]string{{"NAME", "IMAGE", "DIGEST"}}
-	for _, image := range images {
+	for _, image := range r.Images {
 		rows = append(rows, []string{image.Name, image.Image, cmp.Or(image.Digest, "not pinned")})
 	}
 
