@@ -8,8 +8,7 @@ const (
 
 // Limits of package tests.
 const (
-	SchemaFileBytes = 8 << 20 // a JSON Schema from a file or a URL
-	SchemaDownloads = 200     // URLs that are read for one package
+	SchemaFileBytes = 8 << 20 // a JSON Schema in the folder of a package
 )
 
 // Limits of the catalogue commands.

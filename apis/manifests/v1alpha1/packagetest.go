@@ -64,7 +64,6 @@ type PackageManifestTestKubeconform struct {
 	KubernetesVersion string `json:"kubernetesVersion"`
 
 	// SchemaLocations of kinds that belong neither to Kubernetes nor to the package, in
-	// kubeconform's form: files below the package's folder, or URLs, which need
-	// --download-schemas.
+	// kubeconform's form: files below the package's folder. URLs are skipped.
 	SchemaLocations []string `json:"schemaLocations,omitempty"`
 }

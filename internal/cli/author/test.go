@@ -38,7 +38,7 @@ fixtures fails. --update writes the rendered files, and removes fixtures of file
 rendered; commit them, so that reviews show the effect of a change.
 
 Objects are checked as by validate. If the manifest has test.kubeconform, required fields and enums
-are problems too, and other kinds are looked up in its schemaLocations; --download-schemas allows URLs.`,
+are problems too, and other kinds are looked up in the files of its schemaLocations.`,
 		Example: `  kubectl package test ./cert-operator
   kubectl package test ./cert-operator --update && git diff`,
 		Args: command.Takes("SOURCE"),
@@ -47,7 +47,6 @@ are problems too, and other kinds are looked up in its schemaLocations; --downlo
 	c.output.Add(cmd)
 	cmd.Flags().BoolVar(&c.options.Update, "update", false, "write the fixtures instead of comparing with them")
 	cmd.Flags().BoolVar(&c.options.IgnoreSchemas, "ignore-schemas", false, "do not check objects against schemas")
-	cmd.Flags().BoolVar(&c.options.Download, "download-schemas", false, "read the schemas of URLs in schemaLocations")
 
 	return cmd
 }

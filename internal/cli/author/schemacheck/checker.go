@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/config"
 	"lockstep.run/lockstep/internal/cluster/schemas"
 	"lockstep.run/lockstep/internal/cluster/schemas/bundled"
 	"lockstep.run/lockstep/internal/loader/violation"
@@ -37,41 +34,14 @@ type Finding struct {
 type Checker struct {
 	kubernetes *schemas.Static
 	own        map[schema.GroupVersionKind]*definition
-	engine     bool // own includes the engine's definitions
 	session    *Session
-}
-
-// definitions returns the package's definitions and, for kinds of the engine, the engine's. Most
-// packages have none of these kinds, and reading the engine's definitions takes as long as the rest
-// of a check.
-func (c *Checker) definitions(group string) (map[schema.GroupVersionKind]*definition, error) {
-	if group != corev1alpha1.GroupVersion.Group || c.engine {
-		return c.own, nil
-	}
-	objects, err := engineDefinitions()
-	if err != nil {
-		return nil, err
-	}
-
-	all := map[schema.GroupVersionKind]*definition{}
-	for _, obj := range objects {
-		c.session.of(obj).addTo(all)
-	}
-
-	maps.Copy(all, c.own)
-	c.own, c.engine = all, true
-	return c.own, nil
 }
 
 // Check returns the findings about an object. checked reports whether its kind has a schema. The
 // error means that a schema cannot be read.
 func (c *Checker) Check(ctx context.Context, obj *unstructured.Unstructured) (findings []Finding, checked bool, err error) {
 	gvk := obj.GroupVersionKind()
-	all, err := c.definitions(gvk.Group)
-	if err != nil {
-		return nil, false, err
-	}
-	if own := all[gvk]; own != nil {
+	if own := c.own[gvk]; own != nil {
 		return own.check(ctx, obj), own.known(), nil
 	}
 
@@ -142,11 +112,7 @@ func fromField(e schemas.FieldError, doubtful bool) Finding {
 
 // HasField reports whether objects of a kind can have a field, as far as is known.
 func (c *Checker) HasField(gvk schema.GroupVersionKind, path []string) bool {
-	all, err := c.definitions(gvk.Group)
-	if err != nil {
-		return true
-	}
-	if own := all[gvk]; own != nil {
+	if own := c.own[gvk]; own != nil {
 		return own.hasField(path)
 	}
 	return c.kubernetes.HasField(gvk, path)
@@ -171,15 +137,6 @@ var kubernetes = sync.OnceValues(func() (*schemas.Static, error) {
 		return nil, err
 	}
 	return schemas.NewStatic(all.Definitions), nil
-})
-
-// engineDefinitions are the definitions of the engine's own kinds.
-var engineDefinitions = sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
-	objects, err := config.Objects(config.FolderCRDs)
-	if err != nil {
-		return nil, fmt.Errorf("read the engine's definitions: %w", err)
-	}
-	return objects, nil
 })
 
 // crdKind is the kind of CustomResourceDefinitions.

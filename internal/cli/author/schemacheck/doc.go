@@ -3,7 +3,6 @@
 //
 //	kind of Kubernetes ─► bundled schemas       (internal/cluster/schemas/bundled)
 //	kind of the package's own CRDs ─► their schema, with rules
-//	kind of this engine ─► its CRDs              (config/crds)
 //	any other ─► further locations, if any ─► else not checked
 //
 // The engine rejects unknown fields and wrong types before it writes any object of a phase. Missing

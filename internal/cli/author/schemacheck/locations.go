@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"net/url"
 	"os"
 	"path"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
@@ -29,18 +27,15 @@ type LocationOptions struct {
 	Folder string
 	// KubernetesVersion for locations with a variable for it.
 	KubernetesVersion string
-	// Download allows http and https locations.
-	Download bool
 }
 
 // Locations are JSON Schemas at places that follow from an object's kind, as in kubeconform. A nil
 // Locations has none.
 type Locations struct {
-	patterns  []string
-	options   LocationOptions
-	compiler  *jsonschema.Compiler
-	compiled  map[string]result
-	downloads int
+	patterns []string
+	options  LocationOptions
+	compiler *jsonschema.Compiler
+	compiled map[string]result
 }
 
 // result is the outcome of a compilation, which is kept even for an error.
@@ -50,13 +45,13 @@ type result struct {
 }
 
 // NewLocations returns the schemas at some locations, in order. A location is the path of a file
-// below the package's folder, or a URL, with variables such as {{ .ResourceKind }}. The location
-// "default" means the bundled schemas of Kubernetes.
+// below the package's folder, with variables such as {{ .ResourceKind }}. The location "default"
+// means the bundled schemas of Kubernetes. URLs are skipped, because no command needs a network.
 func NewLocations(patterns []string, opts LocationOptions) (*Locations, error) {
 	l := &Locations{options: opts, compiler: jsonschema.NewCompiler(), compiled: map[string]result{}}
 	l.compiler.UseLoader(l)
 	for _, pattern := range patterns {
-		if pattern == "default" {
+		if pattern == "default" || strings.HasPrefix(pattern, "http://") || strings.HasPrefix(pattern, "https://") {
 			continue
 		}
 
@@ -178,9 +173,6 @@ const folderScheme = "package"
 // toURL returns the URL of a location. A path cannot lead above the root, which is the package's
 // folder.
 func toURL(location string) string {
-	if strings.HasPrefix(location, "http://") || strings.HasPrefix(location, "https://") {
-		return location
-	}
 	return (&url.URL{Scheme: folderScheme, Path: path.Clean("/" + location)}).String()
 }
 
@@ -190,16 +182,10 @@ func (l *Locations) Load(location string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var body io.ReadCloser
-	switch parsed.Scheme {
-	case folderScheme:
-		body, err = l.open(parsed.Path)
-	case "http", "https":
-		body, err = l.download(location)
-	default:
-		return nil, fmt.Errorf("%s is neither a file of the package nor an HTTP URL", location)
+	if parsed.Scheme != folderScheme {
+		return nil, fmt.Errorf("%s is not a file of the package", location)
 	}
-
+	body, err := l.open(parsed.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -231,31 +217,4 @@ func (l *Locations) open(p string) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("%s is not a file", p)
 	}
 	return f, nil
-}
-
-// download requests a schema. A missing one is fs.ErrNotExist, so that the next location is tried.
-func (l *Locations) download(location string) (io.ReadCloser, error) {
-	if !l.options.Download {
-		return nil, fmt.Errorf("add --download-schemas to read schemas from URLs: %w", fs.ErrNotExist)
-	}
-	if l.downloads++; l.downloads > limits.SchemaDownloads {
-		return nil, fmt.Errorf("more than %d schemas to download, which is the limit", limits.SchemaDownloads)
-	}
-	client := http.Client{Timeout: 20 * time.Second}
-	answer, err := client.Get(location)
-	if err != nil {
-		return nil, err
-	}
-
-	switch answer.StatusCode {
-	case http.StatusOK:
-		return answer.Body, nil
-	case http.StatusNotFound:
-		err = fmt.Errorf("%s: %w", location, fs.ErrNotExist)
-	default:
-		err = fmt.Errorf("the server answers %s", answer.Status)
-	}
-
-	answer.Body.Close()
-	return nil, err
 }

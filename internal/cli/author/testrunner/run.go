@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
@@ -23,8 +20,6 @@ type Options struct {
 	Folder string
 	// Update writes fixtures.
 	Update bool
-	// Download allows schemas from URLs.
-	Download bool
 	// IgnoreSchemas skips the checks of objects against schemas.
 	IgnoreSchemas bool
 }
@@ -81,10 +76,6 @@ func Run(ctx context.Context, files loader.Files, opts Options) (*Result, error)
 
 	r.result.Problems = append(wrong, r.result.Problems...).Sorted()
 	r.result.Warnings = append(warnings, r.result.Warnings...).Sorted()
-	if err := r.unusedFixtures(); err != nil {
-		return nil, err
-	}
-
 	return r.result, nil
 }
 
@@ -136,14 +127,14 @@ func (r *run) schemas(of loader.Case) error {
 	return nil
 }
 
-// locations returns the further schemas of a manifest. An image has none: its files are not on
-// disk, and its user did not choose its URLs.
+// locations returns the further schemas of a manifest. An image has none, because its files are not
+// on disk.
 func (r *run) locations(settings *manifestsv1alpha1.PackageManifestTestKubeconform) (*schemacheck.Locations, error) {
 	if settings == nil || len(settings.SchemaLocations) == 0 || r.opts.Folder == "" {
 		return nil, nil
 	}
 	return schemacheck.NewLocations(settings.SchemaLocations, schemacheck.LocationOptions{
-		Folder: r.opts.Folder, KubernetesVersion: settings.KubernetesVersion, Download: r.opts.Download,
+		Folder: r.opts.Folder, KubernetesVersion: settings.KubernetesVersion,
 	})
 }
 
@@ -180,35 +171,6 @@ func (r *run) fixtures(of loader.Case) error {
 	}
 
 	r.result.Cases = append(r.result.Cases, c)
-	return nil
-}
-
-// unusedFixtures warns of fixture folders of cases that do not exist.
-func (r *run) unusedFixtures() error {
-	// Problems can keep cases from being rendered, whose fixtures would seem unused.
-	if r.opts.Folder == "" || len(r.result.Problems) > 0 {
-		return nil
-	}
-	used, folders := map[string]bool{}, map[string]bool{fixturesFolder: true}
-	for _, c := range r.result.Cases {
-		used[c.Fixtures] = true
-		folders[strings.TrimSuffix(c.Fixtures, "/"+c.Name)] = true
-	}
-
-	for _, folder := range slices.Sorted(maps.Keys(folders)) {
-		entries, err := os.ReadDir(filepath.Join(r.opts.Folder, filepath.FromSlash(folder)))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("read the fixtures: %w", err)
-		}
-		for _, entry := range entries {
-			if p := folder + "/" + entry.Name(); entry.IsDir() && !used[p] {
-				r.result.Warnings = append(r.result.Warnings, violation.Violation{
-					Reason: violation.ReasonFixtureMismatch, Path: p, Details: "no test case has this name", Remedy: "Remove the folder.",
-				})
-			}
-		}
-	}
-
 	return nil
 }
 
