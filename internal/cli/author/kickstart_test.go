@@ -108,7 +108,7 @@ func TestKickstartFromElsewhere(t *testing.T) {
 		"URL":            {"", []string{"-f", server.URL + "/a.yaml"}, ""},
 		"both":           {object, []string{"-f", "-", "-f", server.URL + "/a.yaml"}, "ConfigMap a is also in standard input (document 1)"},
 		"not found":      {"", []string{"-f", server.URL + "/b.yaml"}, "the server answers 404 Not Found"},
-		"redirects":      {"", []string{"-f", server.URL + "/loop"}, "it redirects more than 10 times"},
+		"redirects":      {"", []string{"-f", server.URL + "/loop"}, "stopped after 10 redirects"},
 		"endless":        {"", []string{"-f", server.URL + "/endless"}, "the input has more than 33554432 bytes"},
 		"unreachable":    {"", []string{"-f", "http://127.0.0.1:1/a.yaml"}, "connection refused"},
 		"no file":        {"", []string{"-f", "nope.yaml"}, "there is no file nope.yaml"},

@@ -144,15 +144,7 @@ func (in *Inputs) fetch(ctx context.Context, address string) error {
 	plain.RawQuery = ""
 	shown := plain.Redacted()
 	request.Header.Set("User-Agent", "kubectl-package/"+version.Get())
-	client := http.Client{CheckRedirect: func(_ *http.Request, via []*http.Request) error {
-		// A server can redirect forever.
-		if len(via) > limits.Redirects {
-			return fmt.Errorf("it redirects more than %d times", limits.Redirects)
-		}
-		return nil
-	}}
-
-	response, err := client.Do(request)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		var failure *url.Error
 		// The text of url.Error has the whole address, so only its cause is shown.

@@ -149,16 +149,3 @@ func TestAnyGraph(t *testing.T) {
 		}
 	}
 }
-
-// A name that is too long for a label is not shown as a package.
-func TestInstalledForLabels(t *testing.T) {
-	t.Parallel()
-	pkg := installed("shop/x", "db.example.com", "1.0.0", true)
-	pkg.SetLabels(map[string]string{corev1alpha1.GeneratedLabel: "true", corev1alpha1.RequiredByLabelPrefix + "front": "shop"})
-	g := graph.Of([]corev1alpha1.GenericPackage{pkg, installed("shop/front", "front.example.com", "1.0.0", false)})
-	why := g.Why(g.Node(key("shop/x")))
-	if why.InstalledFor == nil || *why.InstalledFor != key("shop/front") || why.Remedy != "kubectl package delete package/x -n shop" {
-		t.Errorf("%+v", why)
-	}
-	require.Contains(t, why.Text(terminal.Plain()), "which no longer needs it")
-}

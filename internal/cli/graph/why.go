@@ -2,11 +2,8 @@ package graph
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
@@ -15,14 +12,8 @@ type Reasons struct {
 	*Node
 	// NeededBy are the dependents, each with its dependency that leads to this one.
 	NeededBy []Need `json:"neededBy"`
-	// InstalledFor names the packages that an unneeded generated package was installed for, by its
-	// labels.
-	InstalledFor *Key `json:"installedFor,omitempty"`
 	// Remedy is a command that deletes unneeded packages.
 	Remedy string `json:"remedy,omitempty"`
-
-	// installedForGone means that the package of InstalledFor does not exist.
-	installedForGone bool
 }
 
 // Need is a package that depends on another one.
@@ -48,23 +39,9 @@ func (g *Graph) Why(n *Node) Reasons {
 
 	if n.Generated && len(n.Dependents) == 0 {
 		r.Remedy = "kubectl package delete " + n.Target().Flags()
-		if parent, ok := parentOf(n); ok {
-			r.InstalledFor, r.installedForGone = &parent, g.byKey[parent] == nil
-		}
 	}
 
 	return r
-}
-
-// parentOf returns the package that a generated package was installed for, according to its labels.
-func parentOf(n *Node) (Key, bool) {
-	labels := n.pkg.GetLabels()
-	for _, label := range slices.Sorted(maps.Keys(labels)) {
-		if name, is := strings.CutPrefix(label, corev1alpha1.RequiredByLabelPrefix); is {
-			return KeyFor(labels[label], name), true
-		}
-	}
-	return Key{}, false
 }
 
 // mostNamed is the number of packages that one line names.
@@ -97,10 +74,6 @@ func (r Reasons) Text(styles terminal.Styles) string {
 
 	line("%s: %s", name, how)
 	switch {
-	case r.InstalledFor != nil && r.installedForGone:
-		line("No package needs it; it was installed for %s, which no longer exists: %s", terminal.Line(r.InstalledFor.String()), terminal.Line(r.Remedy))
-	case r.InstalledFor != nil:
-		line("No package needs it; it was installed for %s, which no longer needs it: %s", terminal.Line(r.InstalledFor.String()), terminal.Line(r.Remedy))
 	case r.Remedy != "":
 		line("No package needs it: %s", terminal.Line(r.Remedy))
 	case len(r.NeededBy) == 0:

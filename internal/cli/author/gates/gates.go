@@ -60,9 +60,6 @@ func Needs[O Object](all []O) []Need[O] {
 	return out
 }
 
-// NeedsOf returns the needs of one object's probe.
-func NeedsOf[O Object](all []O, o O) []Need[O] { return needsOf(all, o, Defined(all)) }
-
 // needsOf returns the needs of an object, given the kinds that the package defines.
 func needsOf[O Object](all []O, o O, defined map[schema.GroupKind]bool) (out []Need[O]) {
 	add := func(why string, on ...O) {

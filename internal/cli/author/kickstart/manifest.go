@@ -20,9 +20,6 @@ const (
 	testCase = "defaults"
 )
 
-// manifestOrder is the order of the fields of a manifest.
-var manifestOrder = append(slices.Clone(first), "version", "display", "scopes", "phases", "availabilityProbes", "config", "images")
-
 // manifest writes manifest.yaml.
 func (m *maker) manifest(phases []string, probes []any) ([]byte, error) {
 	var list []any
@@ -64,7 +61,7 @@ func (m *maker) manifest(phases []string, probes []any) ([]byte, error) {
 		"test": map[string]any{"template": []any{
 			map[string]any{"name": testCase, "context": map[string]any{"package": map[string]any{"metadata": meta}}},
 		}},
-	}, manifestOrder)
+	})
 
 	return data, err
 }
@@ -116,6 +113,6 @@ func ProvisionalLock(manifest []byte) ([]byte, error) {
 	data, _, err := encode(map[string]any{
 		"apiVersion": manifestsv1alpha1.GroupVersion.String(), "kind": manifestsv1alpha1.KindPackageManifestLock,
 		"spec": map[string]any{"images": images},
-	}, first)
+	})
 	return data, err
 }

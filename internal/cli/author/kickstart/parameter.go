@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -231,7 +230,6 @@ func (m *maker) namespaces(all []*object) {
 		}
 	}
 
-	mentions := map[string]int{}
 	for _, o := range all {
 		if ns := namespaceName(o); ns != "" {
 			child(o.value, "metadata")["name"] = known[ns]
@@ -241,18 +239,8 @@ func (m *maker) namespaces(all []*object) {
 			s, _ := value.(string)
 			if parent != nil && key == "namespace" && known[s] != "" {
 				parent[key] = known[s]
-				return
-			}
-			for ns := range known {
-				if mentioned(s, ns) {
-					mentions[ns]++
-				}
 			}
 		})
-	}
-
-	for _, ns := range slices.Sorted(maps.Keys(mentions)) {
-		m.note("texts that contain the namespace %s (%d), such as host names, stay as they are", ns, mentions[ns])
 	}
 }
 
@@ -262,13 +250,6 @@ func namespaceName(o *object) string {
 		return o.name()
 	}
 	return ""
-}
-
-// mentioned reports whether a text holds a namespace as a word, after a dot or an equals sign as in
-// a host name or a flag.
-func mentioned(text, ns string) bool {
-	words := strings.FieldsFunc(text, func(r rune) bool { return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') })
-	return slices.Contains(words, ns) && (strings.Contains(text, "."+ns) || strings.Contains(text, "="+ns))
 }
 
 // secrets turns the values of Secrets into configuration. Their defaults, the values of the input,

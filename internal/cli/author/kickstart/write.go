@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -21,7 +20,7 @@ func (m *maker) write(files loader.Files, all []*object) error {
 	for _, o := range all {
 		// The phase is an annotation in the file, so that the author can change it.
 		o.annotate(corev1alpha1.PhaseAnnotation, o.phase)
-		data, templated, err := encode(o.value, first)
+		data, templated, err := encode(o.value)
 		if err != nil {
 			return fmt.Errorf("write %s: %w", o, err)
 		}
@@ -68,9 +67,8 @@ func fileName(name string) string {
 	return strings.Trim(name[:min(len(name), longest)], "-.")
 }
 
-// encode writes a value as YAML, with some keys before others. The result is a template if it has
-// an expression.
-func encode(v any, order []string) (data []byte, templated bool, err error) {
+// encode writes a value as YAML. The result is a template if it has an expression.
+func encode(v any) (data []byte, templated bool, err error) {
 	// token replaces expressions in the YAML, so it must not occur in the value.
 	token := "expression"
 	fields.Walk(v, func(_ map[string]any, key string, value any) {
@@ -88,12 +86,7 @@ func encode(v any, order []string) (data []byte, templated bool, err error) {
 		}
 	})
 
-	node := &yaml.Node{}
-	if err := node.Encode(v); err != nil {
-		return nil, false, err
-	}
-	sortKeys(node, "", order)
-	out, err := format(node)
+	out, err := format(v)
 	if err != nil || len(expressions) == 0 {
 		return out, false, err
 	}
@@ -103,51 +96,14 @@ func encode(v any, order []string) (data []byte, templated bool, err error) {
 }
 
 // format writes YAML in the style of kubectl.
-func format(n *yaml.Node) ([]byte, error) {
+func format(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := yaml.NewEncoder(&out)
 	enc.SetIndent(2)
 	enc.CompactSeqIndent()
-	if err := enc.Encode(n); err != nil {
+	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
 
 	return out.Bytes(), enc.Close()
-}
-
-// first are the keys that come first in objects. The others follow in alphabetical order.
-var first = []string{"apiVersion", "group", "kind", "metadata", "rule", "name", "namespace", "labels", "annotations", "type", "image", "selector", "probes", "spec", "test"}
-
-// sortKeys sorts the keys of all mappings: first the keys of order, then "default", then the others
-// by name. Keys that are data are sorted by name.
-func sortKeys(n *yaml.Node, parent string, order []string) {
-	if n.Kind == yaml.MappingNode {
-		// In these maps, the keys are names and not fields.
-		data := slices.Contains([]string{"labels", "annotations", "properties", "data"}, parent)
-		rank := func(key string) int {
-			i := slices.Index(order, key)
-			switch {
-			case data:
-				return 0
-			case i >= 0:
-				return i
-			case key == "default":
-				return len(order)
-			}
-			return len(order) + 1
-		}
-
-		pairs := slices.SortedFunc(slices.Chunk(n.Content, 2), func(a, b []*yaml.Node) int {
-			return cmp.Or(rank(a[0].Value)-rank(b[0].Value), strings.Compare(a[0].Value, b[0].Value))
-		})
-		n.Content = slices.Concat(pairs...)
-	}
-
-	for i, child := range n.Content {
-		key := ""
-		if n.Kind == yaml.MappingNode && i%2 == 1 {
-			key = n.Content[i-1].Value
-		}
-		sortKeys(child, key, order)
-	}
 }
