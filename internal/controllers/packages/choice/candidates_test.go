@@ -186,20 +186,6 @@ func TestChangedVersions(t *testing.T) {
 	}
 }
 
-func TestSeesOthers(t *testing.T) {
-	t.Parallel()
-	repository := func(selector *metav1.LabelSelector) *corev1alpha1.ClusterPackageRepository {
-		return &corev1alpha1.ClusterPackageRepository{Spec: corev1alpha1.PackageRepositorySpec{NamespaceSelector: selector}}
-	}
-	gold := &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
-	shown := []corev1alpha1.ClusterPackageRepository{*repository(nil), *repository(gold)}
-	was, is := &corev1alpha1.Package{}, &corev1alpha1.Package{}
-	is.Labels = map[string]string{"tier": "gold"}
-	if !seesOthers(shown, was, is) || seesOthers(shown, was, was) || seesOthers(shown[:1], was, is) {
-		t.Error("seesOthers")
-	}
-}
-
 func TestPlatformOf(t *testing.T) {
 	t.Parallel()
 	openshift := env

@@ -87,17 +87,10 @@ func (f *Followers) providersChanged(ctx context.Context, was, is *corev1alpha1.
 // changedNamespace returns the namespace of an object from its states before and after; one of them
 // can be nil.
 func changedNamespace(before, after client.Object) string {
-	return existing(before, after).GetNamespace()
-}
-
-func changedName(before, after client.Object) string { return existing(before, after).GetName() }
-
-// existing returns the object after an event, or the deleted one.
-func existing(before, after client.Object) client.Object {
 	if after == nil {
-		return before
+		return before.GetNamespace()
 	}
-	return after
+	return after.GetNamespace()
 }
 
 // specOf returns the offers in an object; empty for another kind.
@@ -156,49 +149,17 @@ func (f *Followers) packages(ctx context.Context, namespace string, of ...client
 	return all, nil
 }
 
-// repositoryChanged enqueues the followers of a repository's offers in namespaces that start or
-// stop seeing it. After its first fetch, it also enqueues the Packages without a version.
+// repositoryChanged enqueues the Packages that follow a package once a repository is fetched for the
+// first time, is for other namespaces, or is deleted. The offers of a new one follow.
 func (f *Followers) repositoryChanged(ctx context.Context, before, after client.Object) error {
-	if isPending(before) != isPending(after) {
-		if err := f.enqueueUnresolved(ctx, changedNamespace(before, after)); err != nil {
-			return err
-		}
-	}
-
-	was, _ := before.(*corev1alpha1.ClusterPackageRepository)
-	is, _ := after.(*corev1alpha1.ClusterPackageRepository)
-	if was == nil && is == nil || was != nil && is != nil && equality.Semantic.DeepEqual(was.Spec.NamespaceSelector, is.Spec.NamespaceSelector) {
+	if isPending(before) == isPending(after) && after != nil && (before == nil || equality.Semantic.DeepEqual(selectorOf(before), selectorOf(after))) {
 		return nil
 	}
+	return f.enqueueAll(ctx, changedNamespace(before, after))
+}
 
-	names, err := f.offeredBy(ctx, changedName(before, after))
-	if err != nil {
-		return err
-	}
-
-	own := map[string]labels.Set{}
-	for name := range names {
-		followers, err := f.followers(ctx, name, "")
-		if err != nil {
-			return err
-		}
-		for _, pkg := range followers {
-			ns := pkg.GetNamespace()
-			if ns == "" {
-				continue // ClusterPackages see all repositories
-			}
-			if _, known := own[ns]; !known {
-				if own[ns], err = f.Catalogue.namespaceLabels(ctx, ns); err != nil {
-					return err
-				}
-			}
-			if selects(was, own[ns]) != selects(is, own[ns]) {
-				f.Enqueue(client.ObjectKeyFromObject(pkg))
-			}
-		}
-	}
-
-	return nil
+func selectorOf(obj client.Object) *metav1.LabelSelector {
+	return obj.(corev1alpha1.GenericPackageRepository).RepositorySpec().NamespaceSelector
 }
 
 // isPending reports whether the offers of a repository are not known yet.
@@ -207,81 +168,22 @@ func isPending(obj client.Object) bool {
 	return ok && offers.Pending(repository)
 }
 
-// enqueueUnresolved enqueues the Packages of a namespace, or all, that have no version.
-func (f *Followers) enqueueUnresolved(ctx context.Context, namespace string) error {
+// enqueueAll enqueues the Packages of a namespace, or all, that follow a package.
+func (f *Followers) enqueueAll(ctx context.Context, namespace string) error {
 	packages, err := f.packages(ctx, namespace)
-	for _, pkg := range packages {
-		if pkg.PackageSpec().PackageRef != nil && unresolved(pkg) {
-			f.Enqueue(client.ObjectKeyFromObject(pkg))
-		}
-	}
-	return err
-}
-
-// selects reports whether a repository exists and is for the namespaces with some labels.
-func selects(repository *corev1alpha1.ClusterPackageRepository, own labels.Set) bool {
-	return repository != nil && offers.Visible(&repository.Spec, own)
-}
-
-// offeredBy returns the names of packages that a repository of the cluster offers, and the APIs
-// that they provide.
-func (f *Followers) offeredBy(ctx context.Context, repository string) (map[string]bool, error) {
-	list := &corev1alpha1.ClusterAvailablePackageList{}
-	if err := f.Catalogue.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("read the offers of %s: %w", repository, err)
-	}
-
-	names := map[string]bool{}
-	for i := range list.Items {
-		spec := &list.Items[i].Spec
-		for j := range spec.Versions {
-			if v := &spec.Versions[j]; v.Repository == repository {
-				names[spec.PackageName] = true
-				for _, api := range v.Provides {
-					names[api.String()] = true
-				}
-			}
-		}
-	}
-
-	return names, nil
-}
-
-// namespaceChanged enqueues the followers in a namespace if its labels changed the repositories
-// that it sees.
-func (f *Followers) namespaceChanged(ctx context.Context, before, after client.Object) error {
-	if after == nil || before != nil && labels.Equals(before.GetLabels(), after.GetLabels()) {
-		return nil
-	}
-
-	repositories := &corev1alpha1.ClusterPackageRepositoryList{}
-	if err := f.Catalogue.Reader.List(ctx, repositories, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("read repositories: %w", err)
-	}
-	if !seesOthers(repositories.Items, before, after) {
-		return nil
-	}
-
-	packages, err := f.packages(ctx, after.GetName())
 	for _, pkg := range packages {
 		if pkg.PackageSpec().PackageRef != nil {
 			f.Enqueue(client.ObjectKeyFromObject(pkg))
 		}
 	}
-
 	return err
 }
 
-// seesOthers reports whether a change of labels shows or hides a repository.
-func seesOthers(repositories []corev1alpha1.ClusterPackageRepository, before, after metav1.Object) bool {
-	var was labels.Set
-	if before != nil {
-		was = before.GetLabels()
+// namespaceChanged enqueues the followers in a namespace if its labels changed, because repositories
+// select namespaces by them.
+func (f *Followers) namespaceChanged(ctx context.Context, before, after client.Object) error {
+	if after == nil || before != nil && labels.Equals(before.GetLabels(), after.GetLabels()) {
+		return nil
 	}
-	for i := range repositories {
-		if selects(&repositories[i], was) != selects(&repositories[i], after.GetLabels()) {
-			return true
-		}
-	}
-	return false
+	return f.enqueueAll(ctx, after.GetName())
 }
