@@ -91,7 +91,7 @@ func TestDependencies(t *testing.T) {
 	has(t, run(0, "delete", "mail"), "is deleted")
 
 	// A needed package stays until no package needs it.
-	has(t, run(0, "delete", "front-db", "--wait=false"), "package dependencies/front-db is needed by package dependencies/front: its deletion is held", "--force-required")
+	has(t, run(1, "delete", "front-db", "--timeout=5s"), "held: Waiting for its dependents to be deleted: Package dependencies/front")
 	harness.Eventually(t, harness.Patience, "the deletion to be held", func(ctx context.Context) error {
 		var pkg corev1alpha1.Package
 		err := env.Client.Get(ctx, client.ObjectKey{Namespace: ns, Name: "front-db"}, &pkg)

@@ -194,14 +194,3 @@ func (g *Graph) reach(from Key, reached map[Key]bool) {
 		}
 	}
 }
-
-// Unneeded returns the generated packages that no package depends on.
-func (g *Graph) Unneeded() []Key {
-	var found []Key
-	for _, n := range g.nodes {
-		if n.Generated && len(n.Dependents) == 0 && n.pkg.GetDeletionTimestamp() == nil {
-			found = append(found, n.Key)
-		}
-	}
-	return found
-}

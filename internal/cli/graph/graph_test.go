@@ -110,7 +110,6 @@ func TestTexts(t *testing.T) {
 			whys.WriteString(g.Why(g.Node(key(name))).Text(terminal.Plain()))
 		}
 		compare(t, "why.txt", whys.String())
-		require.Equal(t, []graph.Key{key("shop/old.db")}, g.Unneeded())
 	}
 }
 

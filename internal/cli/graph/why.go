@@ -44,21 +44,6 @@ func (g *Graph) Why(n *Node) Reasons {
 	return r
 }
 
-// mostNamed is the number of packages that one line names.
-const mostNamed = 10
-
-// Names joins the names of packages.
-func Names(keys []Key) string {
-	var names []string
-	for _, k := range keys[:min(len(keys), mostNamed)] {
-		names = append(names, k.String())
-	}
-	if more := len(keys) - len(names); more > 0 {
-		names = append(names, fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(names, ", ")
-}
-
 // Text prints the reasons for people.
 func (r Reasons) Text(styles terminal.Styles) string {
 	var b strings.Builder

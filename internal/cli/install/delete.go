@@ -68,14 +68,12 @@ Exits with 1 if the package is not removed in time, and names the cause.`,
 	return cmd
 }
 
-// run deletes a package after a preview, and follows the deletion. The dependents are read before,
-// because the graph afterwards does not have the package.
+// run deletes a package after a preview, and follows the deletion.
 func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	cl, target, pkg, err := c.Find(ctx, n)
 	if err != nil {
 		return err
 	}
-	before := c.dependents(ctx, cl, target)
 	if done, err := c.preview(ctx, cl, target, pkg); err != nil || done {
 		return err
 	}
@@ -116,7 +114,6 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	}
 
 	fmt.Fprintf(c.Streams.Out, "%s is deleted, after %s%s\n", terminal.Line(target.String()), progress.Elapsed(elapsed), kept)
-	c.unneeded(ctx, cl, target, before)
 	return nil
 }
 
