@@ -89,10 +89,13 @@ func TestWriteYAML(t *testing.T) {
 		B string   `json:"b"`
 		A []string `json:"a"`
 		N int      `json:"count"`
-	}{"two\nlines", []string{"x", "\u202ey", "1", "yes"}, 3}
+	}{"two\nlines", []string{"x", "1", "yes"}, 9007199254740993}
 	require.NoError(t, terminal.WriteYAML(&b, value))
-	want := "b: |-\n  two\n  lines\na:\n  - x\n  - \"\\u202ey\"\n  - \"1\"\n  - \"yes\"\ncount: 3\n"
-	require.Equal(t, want, b.String())
+	require.Equal(t, "a:\n- x\n- \"1\"\n- \"yes\"\nb: |-\n  two\n  lines\ncount: 9007199254740993\n", b.String())
+
+	b.Reset()
+	require.NoError(t, terminal.WriteYAML(&b, map[string]string{"a": "\u202ey"}))
+	require.Equal(t, "{\n  \"a\": \"\\u202ey\"\n}\n", b.String())
 }
 
 func TestTruncate(t *testing.T) {
