@@ -11,10 +11,6 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// objectLines is the size of the largest phase with a line for each object. Larger phases have ten
-// lines.
-const objectLines = 20
-
 // Unnoticed is reported if no manager has reported on a package.
 const Unnoticed = "no manager has noticed it yet: is lockstep-manager running?"
 
@@ -49,7 +45,7 @@ func Lines(before, after State) []string {
 		}
 		add(!after.Deleting, "revision %d: %s, %s", after.Revision, terminal.Count(len(after.Phases), "phase"), terminal.Count(total, "object"))
 		// The phases of another revision are not transitions of this one.
-		before = forget(before)
+		before.Phases, before.Blocking = nil, nil
 	}
 	lines = append(lines, phaseLines(before, after)...)
 	add(after.Paused != "" && before.Paused == "", "paused: %s", after.Paused)
@@ -111,52 +107,12 @@ func loadLines(before, after State) []string {
 	return lines
 }
 
-// forget keeps only the set of ready objects.
-func forget(s State) State {
-	phases := make([]Phase, len(s.Phases))
-	for i, ph := range s.Phases {
-		phases[i] = Phase{Name: ph.Name, Objects: ph.Objects}
-	}
-	s.Phases, s.Blocking = phases, nil
-	return s
-}
-
-// Remember adds to after the parts that only before has, so that Lines does not repeat them.
+// Remember adds to after the revision that only before has, so that Lines does not repeat it.
 func Remember(before, after State) State {
 	if after.Revision == 0 {
 		after.Revision, after.Phases, after.Blocking = before.Revision, before.Phases, before.Blocking
-		return after
 	}
-	// An object that a new revision has not reached is still ready.
-	ready := readyObjects(before.Phases)
-	after.Phases = slices.Clone(after.Phases)
-	for i := range after.Phases {
-		ph := &after.Phases[i]
-		ph.Objects = slices.Clone(ph.Objects)
-		for j := range ph.Objects {
-			if o := &ph.Objects[j]; o.State == ObjectWaiting && ready[phaseObject{ph.Name, o.Name}] {
-				o.State = ObjectReady
-			}
-		}
-	}
-
 	return after
-}
-
-// phaseObject identifies an object within the phases of a package.
-type phaseObject struct{ phase, name string }
-
-// readyObjects returns the ready objects of phases.
-func readyObjects(phases []Phase) map[phaseObject]bool {
-	ready := map[phaseObject]bool{}
-	for _, ph := range phases {
-		for _, o := range ph.Objects {
-			if o.State == ObjectReady {
-				ready[phaseObject{ph.Name, o.Name}] = true
-			}
-		}
-	}
-	return ready
 }
 
 // unpacked returns the line about an unpacked image. The digest is left out if the image names it.
@@ -171,30 +127,26 @@ func unpacked(s State) string {
 	return text
 }
 
-// phaseLines returns the lines about changed phases, with their newly ready and blocking objects.
+// phaseLines returns the lines about changed phases, with their blocking objects.
 func phaseLines(before, after State) []string {
 	old := map[string]Phase{}
 	for _, ph := range before.Phases {
 		old[ph.Name] = ph
 	}
 
-	messages := map[phaseObject]string{}
+	type object struct{ phase, name string }
+	messages := map[object]string{}
 	for _, b := range before.Blocking {
-		messages[phaseObject{b.Phase, b.Name}] = b.Message
+		messages[object{b.Phase, b.Name}] = b.Message
 	}
 
 	var lines []string
 	for _, ph := range after.inOrder() {
-		was := old[ph.Name]
-		for _, name := range newlyReady(was, ph) {
-			lines = append(lines, fmt.Sprintf("phase %s: %s is ready", ph.Name, name))
-		}
-
-		if moved(was, ph) {
+		if moved(old[ph.Name], ph) {
 			lines = append(lines, fmt.Sprintf("phase %s: %s, %s", ph.Name, ph.Word(), ph.Count()))
 		}
 		changed := func(b Object) bool {
-			return b.Phase == ph.Name && messages[phaseObject{b.Phase, b.Name}] != b.Message
+			return b.Phase == ph.Name && messages[object{b.Phase, b.Name}] != b.Message
 		}
 		for _, remark := range remarks(after.Blocking, changed) {
 			lines = append(lines, objects.Truncate("phase "+ph.Name+": "+remark.String()))
@@ -214,23 +166,7 @@ func moved(was, is Phase) bool {
 		return true
 	}
 	tenth := func(ph Phase) int { return ph.Ready * 10 / max(ph.Total, 1) }
-	return is.Total > objectLines && tenth(was) != tenth(is) && is.Active()
-}
-
-// newlyReady returns the objects that became ready, for a phase with lines for its objects.
-func newlyReady(was, is Phase) []string {
-	if is.Total > objectLines || was.State == corev1alpha1.PhaseStateReady {
-		return nil
-	}
-
-	ready := readyObjects([]Phase{was})
-	var names []string
-	for _, o := range is.Objects {
-		if o.State == ObjectReady && !ready[phaseObject{was.Name, o.Name}] {
-			names = append(names, o.Name)
-		}
-	}
-	return names
+	return tenth(was) != tenth(is) && is.Active()
 }
 
 // firstOf returns the first line and the number of others.

@@ -75,9 +75,6 @@ type Report struct {
 	Ignored    []string           `json:"ignored,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	Created    metav1.Time        `json:"created"`
-
-	// away means that the message is about the target, regardless of earlier blocking objects.
-	away bool
 }
 
 // ReportOf creates a Report from a Snapshot that has a Package.
@@ -100,11 +97,8 @@ func ReportOf(snap Snapshot) Report {
 		r.Images, r.OmittedImages = status.Resolved.Images, status.Resolved.OmittedImages
 	}
 
-	r.Summary, r.away = s.Summary(), s.Away != ""
-	switch r.Summary {
-	case SummaryAvailable:
-		r.Message = "The status reports no problem."
-	default:
+	r.Summary, r.Message = s.Summary(), "The status reports no problem."
+	if r.Summary != SummaryAvailable {
 		c := CauseOf(s)
 		r.Message, r.Remedy = c.body(), c.Remedy
 	}

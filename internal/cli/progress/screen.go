@@ -13,7 +13,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/phases/refusals"
 )
 
 // Marks of phases.
@@ -30,12 +29,11 @@ type ScreenOptions struct {
 	Styles terminal.Styles
 }
 
-// Screen shows a package, its phases, the blocking objects, and its conditions.
+// Screen shows a package, the reason why it is not available, its phases, and its conditions.
 func Screen(r Report, o ScreenOptions) string {
 	s := screen{Report: r, ScreenOptions: o}
 	s.head()
 	s.phases()
-	s.loose()
 	s.ignored()
 	s.images()
 	s.conditions()
@@ -48,8 +46,6 @@ type screen struct {
 	Report
 	ScreenOptions
 	lines []string
-	// remarks counts the messages of blocking objects.
-	remarks int
 }
 
 // head adds the name, the state and the fields of the package.
@@ -102,12 +98,9 @@ func (s *screen) also() string {
 	return ""
 }
 
-// why shows the message, unless the phases show it.
+// why shows the message and the remedy.
 func (s *screen) why() {
 	own := slices.Contains([]Summary{SummaryInvalid, SummaryNotVerified, SummaryImagePullError, SummaryUnresolved, SummaryWaiting, SummaryUnsatisfied, SummaryTarget}, s.Summary)
-	if len(s.Blocking) > 0 && !own && !s.away {
-		return
-	}
 	lines := strings.Split(terminal.Text(s.Message), "\n")
 	if len(lines) > 1 && own {
 		lines = lines[1:] // the first one is the summary in other words
@@ -127,7 +120,7 @@ func (s *screen) field(name, value string) {
 	}
 }
 
-// phases adds a line for each phase, with its blocking objects below.
+// phases adds a line for each phase.
 func (s *screen) phases() {
 	if len(s.Phases) == 0 {
 		return
@@ -138,10 +131,7 @@ func (s *screen) phases() {
 		rows = append(rows, []string{"  " + s.mark(p) + " " + p.Name, p.Count(), p.Word()})
 	}
 
-	for i, line := range terminal.Table(rows) {
-		s.lines = append(s.lines, line)
-		s.blocking(s.Phases[i].Name, 6)
-	}
+	s.lines = append(s.lines, terminal.Table(rows)...)
 }
 
 // mark returns the mark of a phase. A phase with blocking objects is marked as failed, even if it
@@ -156,54 +146,6 @@ func (s *screen) mark(ph Phase) string {
 		return s.Styles.Busy(markBusy)
 	}
 	return s.Styles.Faint(markWaiting)
-}
-
-// blocking adds the blocking objects of a phase. Objects with the same message share a line.
-func (s *screen) blocking(phase string, indent int) {
-	var notes []objects.Message
-	remedies := map[string]string{}
-	for _, b := range s.Blocking {
-		if terminal.Line(b.Phase) == terminal.Line(phase) {
-			key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
-			name := terminal.Line(key.GroupKind().String() + " " + key.NamespacedName())
-			remedies[name] = terminal.Line(refusals.Remedy(key, b.Message))
-			notes = append(notes, objects.Message{Object: name, Text: oneLine(terminal.Text(b.Message)), More: int(b.More)})
-		}
-	}
-
-	for _, remark := range objects.GroupMessages(notes) {
-		begin := strings.Repeat(" ", indent)
-		s.remarks++
-		s.lines = append(s.lines, begin+remark.Names(), begin+"  "+s.Styles.Bad(objects.Truncate(remark.Text)))
-		if remedy := remedies[remark.Objects[0]]; remedy != "" {
-			s.lines = append(s.lines, begin+"  "+remedy)
-		}
-	}
-}
-
-// loose adds the blocking objects that belong to none of the listed phases.
-func (s *screen) loose() {
-	known := map[string]bool{}
-	for _, ph := range s.Phases {
-		known[ph.Name] = true
-	}
-
-	titled := false
-	for _, b := range s.Blocking {
-		if known[b.Phase] {
-			continue
-		}
-		known[b.Phase] = true
-		if !titled {
-			s.title("Blocking")
-			titled = true
-		}
-		s.blocking(b.Phase, 2)
-	}
-
-	if s.remarks >= corev1alpha1.MaxBlockingObjects { // otherwise each message is listed, and its objects are counted
-		s.lines = append(s.lines, s.Styles.Faint(fmt.Sprintf("  Only the first %d blocking objects are listed.", corev1alpha1.MaxBlockingObjects)))
-	}
 }
 
 // ignored adds the parts of the package that have no effect.
