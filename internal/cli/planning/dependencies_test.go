@@ -168,7 +168,7 @@ Data that might be lost
     ! Namespace shop  everything in it is deleted
 
 Rights gained
-    ! all subjects that it is bound to  get things,things.apps (one)  in shop  by Role shop/web
+    ! all subjects of the role  get things,things.apps (one)  in shop  by Role shop/web
 warning: careful\u001b[2J
 
 Plan: 1 to take over, 1 to replace, 1 to relabel, 1 to delete, 2 unchanged
@@ -205,7 +205,7 @@ func TestRolesOfRevisions(t *testing.T) {
 	} {
 		first.Spec.LifecycleState = state
 		out, _, err := printed(t, clustertest.FakeCluster(t, all...), from)
-		if err != nil || !strings.Contains(out, "      - create\n    apiGroups:\n      - batch\n    resources:\n      - cronjobs\n") || !strings.Contains(out, " name: new\n") || !strings.Contains(out, " name: old\n") {
+		if err != nil || !strings.Contains(out, "  - batch\n  resources:\n  - cronjobs\n  verbs:\n  - create\n") || !strings.Contains(out, " name: new\n") || !strings.Contains(out, " name: old\n") {
 			t.Errorf("%s: %v\n%s", state, err, out)
 		}
 	}

@@ -256,7 +256,7 @@ func powerRows(powers []dryrun.PrivilegeGain) [][]string {
 	for i, p := range powers {
 		who := p.Subject
 		if who == "" {
-			who = "all subjects that it is bound to"
+			who = "all subjects of the role"
 		}
 		where := "everywhere"
 		if p.Namespace != "" {
