@@ -10,14 +10,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
@@ -53,11 +51,6 @@ type Cluster struct {
 	Mapper meta.RESTMapper
 	// Schemas validates objects that a phase creates.
 	Schemas *schemas.Checker
-
-	mu sync.Mutex
-
-	// discovered is the time of Mapper's last reset.
-	discovered time.Time
 }
 
 // Connect creates the clients, and discovers the served kinds. If the objects are in another
@@ -134,55 +127,25 @@ func (c *Cluster) read(ctx context.Context, versions map[objects.Key]string) (ma
 
 // readOne reads one object in the version of its template, or else in a served one.
 func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) (s liveObject, err error) {
-	err = c.whileServed(ctx, func() error {
-		s = liveObject{}
-		m, err := c.Mapper.RESTMapping(key.GroupKind(), version)
-		if err == nil {
-			s.mapping = m
-		} else if meta.IsNoMatchError(err) {
-			// Another version of the same kind suffices to see that an object exists.
-			m, err = c.Mapper.RESTMapping(key.GroupKind())
-		}
-
-		if err != nil {
-			return err
-		}
-		s.live, err = c.Writer.Get(ctx, m, key.Namespace, key.Name)
-		return err
-	})
-	if meta.IsNoMatchError(err) || apply.IsAbsent(err) {
+	m, err := c.Mapper.RESTMapping(key.GroupKind(), version)
+	if err == nil {
+		s.mapping = m
+	} else if meta.IsNoMatchError(err) {
+		// Another version of the same kind suffices to see that an object exists.
+		m, err = c.Mapper.RESTMapping(key.GroupKind())
+	}
+	if meta.IsNoMatchError(err) {
 		return s, nil
 	}
-
-	return s, err
-}
-
-// whileServed repeats a request for a kind that the API server does not serve until discovery,
-// which might lag behind, agrees.
-func (c *Cluster) whileServed(ctx context.Context, request func() error) (err error) {
-	// Only a mapper that can be reset can be behind the API server.
-	_, outdated := c.Mapper.(meta.ResettableRESTMapper)
-	pauses := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 8} // 13 s, because the two are updated one after the other
-	_ = wait.ExponentialBackoffWithContext(ctx, pauses, func(context.Context) (bool, error) {
-		begun := time.Now()
-		if err = request(); apply.Classify(err) != apply.NotServed || !outdated {
-			return true, nil
-		}
-		c.rediscover(begun)
-		return false, nil
-	})
-
-	return cmp.Or(err, ctx.Err())
-}
-
-// rediscover refreshes discovery, unless it was refreshed since a request started.
-func (c *Cluster) rediscover(begun time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.discovered.Before(begun) {
-		meta.MaybeResetRESTMapper(c.Mapper)
-		c.discovered = time.Now()
+	if err != nil {
+		return s, err
 	}
+
+	s.live, err = c.Writer.Get(ctx, m, key.Namespace, key.Name)
+	if apply.IsAbsent(err) {
+		err = nil
+	}
+	return s, err
 }
 
 // parallel calls do for 0 to n-1, with the concurrency of the engine. It returns the error of the

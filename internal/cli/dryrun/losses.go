@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
+	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -115,16 +116,10 @@ func (s *simulation) resourcesGo(ctx context.Context, crd *definitions.CRD) stri
 
 // resources lists the metadata of the custom resources of a definition, which might not be served.
 func (s *simulation) resources(ctx context.Context, crd *definitions.CRD, limit int64) (list *metav1.PartialObjectMetadataList, served bool, err error) {
-	err = s.whileServed(ctx, func() error {
-		mapping, err := s.Mapper.RESTMapping(definitions.KindOf(crd))
-		if err != nil {
-			served = false
-			return nil // such a kind is unknown
-		}
-		served = true
-		list, err = s.Metadata.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: limit})
-		return err
-	})
-
-	return list, served, err
+	mapping, err := s.Mapper.RESTMapping(definitions.KindOf(crd))
+	if err != nil {
+		return nil, false, nil // such a kind is unknown
+	}
+	list, err = s.Metadata.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: limit})
+	return list, apply.Classify(err) != apply.NotServed, err
 }

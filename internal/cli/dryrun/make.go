@@ -1,12 +1,15 @@
 package dryrun
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -44,31 +47,21 @@ type Request struct {
 	Alone bool
 	// Annotations are assumed to be on live objects.
 	Annotations map[objects.Key]map[string]string
-
-	// ManagerNamespace has the sensitive objects of a ClusterPackage.
-	ManagerNamespace string
 }
-
-// attempts is the number of attempts to plan, because objects can change in the meantime.
-const attempts = 3
 
 // Make plans the rollout of a rendered package.
 func Make(ctx context.Context, c *Cluster, r Request) (plan *Plan, err error) {
-	err = retried(func() error {
+	attempts := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 8} // 13 s, because discovery can lag behind the API server
+	_ = wait.ExponentialBackoffWithContext(ctx, attempts, func(ctx context.Context) (bool, error) {
 		plan, err = once(ctx, c, r)
-		return err
-	})
-	return plan, err
-}
-
-// retried repeats a step that fails because an object has changed in the meantime.
-func retried(do func() error) error {
-	for try := 1; ; try++ {
-		err := do()
-		if class := apply.Classify(err); try == attempts || class != apply.Conflict && class != apply.Replaced {
-			return err
+		class := apply.Classify(err)
+		if class == apply.NotServed {
+			meta.MaybeResetRESTMapper(c.Mapper)
 		}
-	}
+		// Objects can change in the meantime.
+		return class != apply.NotServed && class != apply.Conflict && class != apply.Replaced, nil
+	})
+	return plan, cmp.Or(err, ctx.Err())
 }
 
 // once makes one attempt to plan.
@@ -179,7 +172,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	s.home = h
 	s.at = &engine.Engine{Cluster: c, Tracker: c.tracker, Pool: c}
 	s.reconciler = objectdeployments.New(objectdeployments.Home{
-		Client: h, Reader: h, Events: &events.FakeRecorder{}, Now: c.Now, Namespace: in.ManagerNamespace,
+		Client: h, Reader: h, Events: &events.FakeRecorder{}, Now: c.Now, Namespace: corev1alpha1.DefaultNamespace,
 	}, s.at, func(objects.OwnerKey) {})
 	// Objects in another cluster are reconciled through a target, as in the manager.
 	if in.remote() {
