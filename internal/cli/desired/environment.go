@@ -65,16 +65,6 @@ func platformOf(env *manifestsv1alpha1.PackageEnvironment) *versions.Platform {
 
 // EnvironmentOf returns the environment that the packages of a namespace see of a cluster.
 func EnvironmentOf(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper, namespace string) (*manifestsv1alpha1.PackageEnvironment, error) {
-	seen, err := Look(ctx, cl, mapper)
-	if err != nil {
-		return nil, err
-	}
-	env, _, err := seen.For(namespace)
-	return &env, err
-}
-
-// Look reads the environment that the packages of all namespaces see of a cluster.
-func Look(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper) (*environment.Detector, error) {
 	versions, err := discovery.NewDiscoveryClientForConfig(cl.Config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for discovery: %w", err)
@@ -114,5 +104,6 @@ func Look(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper) (*en
 		return nil, cl.Explain("cannot examine the cluster", err)
 	}
 
-	return seen, nil
+	env, _, err := seen.For(namespace)
+	return &env, err
 }

@@ -76,7 +76,7 @@ func (in *input) readSets(ctx context.Context) error {
 		if !objectsets.Owns(set) {
 			continue
 		}
-		if err := readStored(ctx, in.Reader, in.Scope, set, in.ManagerNamespace, in.stored); err != nil {
+		if err := readStored(ctx, in.Reader, in.Scope, set, in.stored); err != nil {
 			return err
 		}
 	}
@@ -256,7 +256,7 @@ func (in *input) others(ctx context.Context) ([]client.Object, error) {
 // user may not read are left out, because they only make the claims of other packages incomplete.
 func (in *input) inline(ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet) error {
 	all := nothingStored()
-	err := readStored(ctx, in.Reader, scope, set, in.ManagerNamespace, all)
+	err := readStored(ctx, in.Reader, scope, set, all)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return err
 	}

@@ -44,10 +44,9 @@ func nothingStored() objectsets.Stored {
 	}
 }
 
-// readStored adds the objects of slices, which never change. manager is the namespace with the
-// Secrets of cluster sets.
+// readStored adds the objects of slices, which never change.
 func readStored(
-	ctx context.Context, reader client.Reader, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet, manager string, into objectsets.Stored,
+	ctx context.Context, reader client.Reader, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet, into objectsets.Stored,
 ) error {
 	for _, phase := range set.ObjectSetSpec().Phases {
 		for _, name := range phase.Slices {
@@ -68,7 +67,7 @@ func readStored(
 				continue
 			}
 			secret := &corev1.Secret{}
-			if err := reader.Get(ctx, client.ObjectKey{Namespace: cmp.Or(set.GetNamespace(), manager), Name: name}, secret); err != nil {
+			if err := reader.Get(ctx, client.ObjectKey{Namespace: cmp.Or(set.GetNamespace(), corev1alpha1.DefaultNamespace), Name: name}, secret); err != nil {
 				return fmt.Errorf("read Secret %s of %s: %w", name, set.GetName(), err)
 			}
 			opened, err := objectslices.Open(secret)
@@ -88,7 +87,7 @@ func TemplateOf(
 ) (corev1alpha1.ObjectSetTemplateSpec, error) {
 	spec := *set.ObjectSetSpec().ObjectSetTemplateSpec.DeepCopy()
 	stored := nothingStored()
-	err := readStored(ctx, reader, scope, set, corev1alpha1.DefaultNamespace, stored)
+	err := readStored(ctx, reader, scope, set, stored)
 	stored.Inline(spec.Phases)
 	return spec, err
 }

@@ -134,9 +134,7 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 	if away := progress.Of(progress.Snapshot{Target: target, Package: pkg}).Away; away != "" && !c.dryRun {
 		return false, nil // the target is not queried: the command reports problems while it waits
 	}
-	request := dryrun.Request{
-		Scope: target.Scope, Namespace: target.Namespace, Name: target.Name, ManagerNamespace: corev1alpha1.DefaultNamespace,
-	}
+	request := dryrun.Request{Scope: target.Scope, Namespace: target.Namespace, Name: target.Name}
 	at, err := planning.ConnectPreview(ctx, cl, target.Namespace, pkg.PackageSpec().TargetRef)
 	if c.dryRun {
 		var plan *dryrun.Plan

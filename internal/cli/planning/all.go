@@ -58,10 +58,7 @@ func (c *Planner) planAll(cmd *cobra.Command) error {
 		return fmt.Errorf("you may not read %s, so they are not planned", strings.Join(hidden, ", "))
 	}
 
-	if c.shared, err = share(ctx, cl, packages); err != nil {
-		return cl.Explain("cannot plan", err)
-	}
-
+	c.packages = packages
 	all := &plans{Plans: []*dryrun.Plan{}}
 	for _, pkg := range packages {
 		plan, err := c.planInstalled(ctx, cl, pkg)

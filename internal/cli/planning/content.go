@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -127,23 +126,9 @@ func (p *Planned) loaderOptions(ctx context.Context, cl *cluster.Cluster) (loade
 		return err == nil && m.Scope.Name() == meta.RESTScopeNameNamespace, err == nil
 	}
 	opts.ImageOverride, opts.Rewrite = p.images.Rewrite, p.images.RewriteInObject
-	if p.shared != nil {
-		opts.Others = othersIn(p.shared.packages, pkg)
-		return opts, nil
-	}
-	opts.Others, err = others(ctx, cl, pkg)
+	opts.Others, err = p.others(ctx, cl)
 
 	return opts, err
-}
-
-// readImages reads the policies of images, unless several packages share them.
-func (p *Planned) readImages(ctx context.Context, cl *cluster.Cluster) (err error) {
-	if p.shared != nil {
-		p.images = p.shared.images
-		return nil
-	}
-	p.images, err = desired.ReadImages(ctx, cl, corev1alpha1.DefaultNamespace)
-	return err
 }
 
 // sources reads the objects that the spec names. The values of the plan replace the object that
@@ -164,32 +149,21 @@ func (p *Planned) sources() sources.Get {
 	}
 }
 
-// others finds packages in the same cluster by name; nil if the caller may not list them.
-func others(ctx context.Context, cl *cluster.Cluster, own corev1alpha1.GenericPackage) (func(string) []loader.Other, error) {
-	var all []corev1alpha1.GenericPackage
-	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
-		list := scope.NewPackageList()
-		err := cl.List(ctx, list)
-		if apierrors.IsForbidden(err) {
-			return nil, nil
+// others finds packages in the same cluster by name; nil if the user may not list them.
+func (p *Planned) others(ctx context.Context, cl *cluster.Cluster) (func(string) []loader.Other, error) {
+	if p.all == nil {
+		all, hidden, err := cl.Packages(ctx)
+		if err != nil || len(hidden) > 0 {
+			return nil, err
 		}
-		if err != nil {
-			return nil, cl.Explain("cannot read the other packages", err)
-		}
-		all = append(all, list.GenericPackages()...)
+		p.all = all
 	}
-	return othersIn(all, own), nil
-}
 
-// othersIn finds packages among all packages of the cluster; nil without these.
-func othersIn(all []corev1alpha1.GenericPackage, own corev1alpha1.GenericPackage) func(string) []loader.Other {
-	if all == nil {
-		return nil
-	}
+	own := p.Pkg
 	return func(name string) []loader.Other {
 		found := []loader.Other{}
 		// The version of one package does not matter to another cluster's packages.
-		for _, pkg := range all {
+		for _, pkg := range p.all {
 			resolved := pkg.PackageStatus().Resolved
 			self := pkg.GetNamespace() == own.GetNamespace() && pkg.GetName() == own.GetName()
 			there := targets.RefOf(pkg.GetNamespace(), pkg.PackageSpec().TargetRef) == targets.RefOf(own.GetNamespace(), own.PackageSpec().TargetRef)
@@ -198,5 +172,5 @@ func othersIn(all []corev1alpha1.GenericPackage, own corev1alpha1.GenericPackage
 			}
 		}
 		return found
-	}
+	}, nil
 }

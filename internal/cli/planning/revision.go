@@ -22,7 +22,7 @@ func OfRevision(ctx context.Context, cl *cluster.Cluster, rollout *cluster.Rollo
 	scope := rollout.Target.Scope
 	r := dryrun.Request{
 		Scope: scope, Namespace: rollout.Target.Namespace, Name: rollout.Target.Name, Alone: rollout.Package == nil,
-		Labels: apinames.Default.Inherited(set.GetLabels()), ManagerNamespace: corev1alpha1.DefaultNamespace,
+		Labels:         apinames.Default.Inherited(set.GetLabels()),
 		ReportDrift:    rollout.Deployment.ObjectDeploymentSpec().DriftPolicy == corev1alpha1.DriftPolicyReport,
 		ArchivalPolicy: rollout.Deployment.ObjectDeploymentSpec().ArchivalPolicy,
 	}
