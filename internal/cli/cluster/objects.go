@@ -139,25 +139,9 @@ func mappingOf(mapper meta.RESTMapper, name string) (*meta.RESTMapping, error) {
 	if gvk.Empty() {
 		var err error
 		if gvk, err = mapper.KindFor(part.WithVersion("")); err != nil {
-			return kindNamed(mapper, name, err)
+			return nil, err
 		}
 	}
 
 	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-}
-
-// kindNamed finds a kind that is written as in manifests, such as ConfigMap or Deployment.apps.
-func kindNamed(mapper meta.RESTMapper, name string, otherwise error) (*meta.RESTMapping, error) {
-	full, kind := schema.ParseKindArg(name)
-	if full != nil {
-		if mapping, err := mapper.RESTMapping(full.GroupKind(), full.Version); err == nil {
-			return mapping, nil
-		}
-	}
-
-	mapping, err := mapper.RESTMapping(kind)
-	if err != nil {
-		return nil, otherwise
-	}
-	return mapping, nil
 }

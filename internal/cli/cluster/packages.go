@@ -9,9 +9,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// packagePage is the number of Packages in one response.
-const packagePage = 500 // Packages in one response: statuses of a few KiB each
-
 // Packages reads the ClusterPackages and the Packages of all namespaces. If the user may not read
 // other namespaces, it reads only the current one, and it skips ClusterPackages that the user may
 // not read. hidden names the parts left out.
@@ -33,32 +30,16 @@ func (c *Cluster) Packages(ctx context.Context) (found []corev1alpha1.GenericPac
 	return append(everyone, ofCluster...), hidden, c.Explain("cannot read the clusterpackages", err)
 }
 
-// PackagesOf reads the Packages of a namespace, or of all if it is empty, or the ClusterPackages,
-// in pages.
+// PackagesOf reads the Packages of a namespace, or of all if it is empty, or the ClusterPackages.
 func (c *Cluster) PackagesOf(ctx context.Context, scope corev1alpha1.Scope, namespace string) ([]corev1alpha1.GenericPackage, error) {
-	var found []corev1alpha1.GenericPackage
-	for next := ""; ; {
-		list := scope.NewPackageList()
-		if err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(packagePage), client.Continue(next)); err != nil {
-			return nil, err
-		}
-		found = append(found, list.GenericPackages()...)
-		if next = list.GetContinue(); next == "" {
-			return found, nil
-		}
-	}
+	list := scope.NewPackageList()
+	err := c.List(ctx, list, client.InNamespace(namespace))
+	return list.GenericPackages(), err
 }
 
 // Deployments reads the ObjectDeployments of all namespaces, or the ClusterObjectDeployments.
-func (c *Cluster) Deployments(ctx context.Context, scope corev1alpha1.Scope) (found []corev1alpha1.GenericObjectDeployment, err error) {
-	for next := ""; ; {
-		list := scope.NewObjectDeploymentList()
-		if err := c.List(ctx, list, client.Limit(packagePage), client.Continue(next)); err != nil {
-			return nil, c.Explain("cannot read the deployments of packages", err)
-		}
-		found = append(found, list.GenericObjectDeployments()...)
-		if next = list.GetContinue(); next == "" {
-			return found, nil
-		}
-	}
+func (c *Cluster) Deployments(ctx context.Context, scope corev1alpha1.Scope) ([]corev1alpha1.GenericObjectDeployment, error) {
+	list := scope.NewObjectDeploymentList()
+	err := c.List(ctx, list)
+	return list.GenericObjectDeployments(), c.Explain("cannot read the deployments of packages", err)
 }
