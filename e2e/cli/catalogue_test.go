@@ -10,8 +10,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/test/require"
 )
@@ -113,10 +116,10 @@ func TestCatalogue(t *testing.T) {
 	}
 	has(t, in(0, "upgrade", "shop"), "is already at 1.1.0", "2.0.0 is offered, too")
 
-	// The same package, selected by the API that it provides. The plan has no changes.
-	has(t, in(1, "plan", "--api", "shop.example.com/v1/Stall", "other"), "no repository offers a package that provides shop.example.com/v1 Stall")
-	has(t, in(1, "plan", "--api", "shop.example.com/v1/Shop", "other", "--version", "1.0.0", "--values", values), "shop 1.0.0", "belongs to ObjectDeployment catalogue/shop")
-	has(t, in(0, "install", "--api", "shop.example.com/v1/Shop", "shop", "--version", ">=1, <2"), "shop.example.com >=1, <2 → what provides shop.example.com/v1 Shop >=1, <2", "shop 1.1.0, revision 2")
+	// The same package, selected by the API that it provides.
+	require.NoError(t, env.Client.Patch(t.Context(), &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "catalogue", Name: "shop"}}, client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"packageRef":{"name":null,"version":">=1","api":{"apiVersion":"shop.example.com/v1","kind":"Shop"}}}}`))))
+	has(t, in(0, "upgrade", "shop", "--version", ">=1, <2"), "what provides shop.example.com/v1 Shop >=1 → what provides shop.example.com/v1 Shop >=1, <2", "shop 1.1.0, revision 2")
 	has(t, in(0, "status", "shop"), "what provides shop.example.com/v1 Shop >=1, <2", "PackageRepository/stable", "available")
 	has(t, in(0, "list", "--outdated"), "shop.example.com", "1.1.0", "2.0.0")
 

@@ -32,43 +32,25 @@ type Catalogue struct {
 
 	// all are the names of all packages of the catalogue, once it was read.
 	all []string
-	// whole has the offers of the cluster's repositories, which catalogues of several namespaces
-	// share.
-	whole *whole
-	// Slim drops unneeded fields of each object; it may be nil.
-	Slim func(corev1alpha1.Scope, *corev1alpha1.AvailablePackageSpec)
-}
-
-// whole holds all offers of the cluster's repositories, by package; nil before they were read.
-type whole struct {
-	specs map[string][]corev1alpha1.AvailablePackageSpec
 }
 
 // Catalogue returns the catalogue of a namespace, or of ClusterPackages if namespace is empty.
 func (c *Cluster) Catalogue(namespace string) *Catalogue {
-	return &Catalogue{cluster: c, namespace: namespace, read: map[string][2][]corev1alpha1.AvailablePackageSpec{}, whole: &whole{}}
+	return &Catalogue{cluster: c, namespace: namespace, read: map[string][2][]corev1alpha1.AvailablePackageSpec{}}
 }
-
-// Share shares the offers of the cluster's repositories with another catalogue, which has the same
-// Slim: they are read once.
-func (c *Catalogue) Share(other *Catalogue) { c.whole = other.whole }
 
 // All reads the whole catalogue once, and returns the sorted names of its packages.
 func (c *Catalogue) All(ctx context.Context) ([]string, error) {
 	if c.all != nil {
 		return c.all, nil
 	}
-	if c.whole.specs == nil {
-		specs, err := c.each(ctx, corev1alpha1.ScopeCluster)
-		if err != nil {
-			return nil, err
-		}
-		c.whole.specs = specs
+	whole, err := c.each(ctx, corev1alpha1.ScopeCluster)
+	if err != nil {
+		return nil, err
 	}
 
 	local := map[string][]corev1alpha1.AvailablePackageSpec{}
 	if c.namespace != "" {
-		var err error
 		if local, err = c.each(ctx, corev1alpha1.ScopeNamespaced); err != nil {
 			return nil, err
 		}
@@ -79,9 +61,9 @@ func (c *Catalogue) All(ctx context.Context) ([]string, error) {
 	}
 
 	names := []string{}
-	for _, of := range []map[string][]corev1alpha1.AvailablePackageSpec{local, c.whole.specs} {
+	for _, of := range []map[string][]corev1alpha1.AvailablePackageSpec{local, whole} {
 		for name := range of {
-			c.read[name] = [2][]corev1alpha1.AvailablePackageSpec{local[name], c.whole.specs[name]}
+			c.read[name] = [2][]corev1alpha1.AvailablePackageSpec{local[name], whole[name]}
 			names = append(names, name)
 		}
 	}
@@ -96,48 +78,11 @@ func (c *Catalogue) each(ctx context.Context, scope corev1alpha1.Scope) (map[str
 	found := map[string][]corev1alpha1.AvailablePackageSpec{}
 	err := c.cluster.EachAvailable(ctx, scope, c.namespaceOf(scope), availablePage, func(a corev1alpha1.GenericAvailablePackage) bool {
 		spec := a.AvailableSpec()
-		if c.Slim != nil {
-			c.Slim(scope, spec)
-		}
 		found[spec.PackageName] = append(found[spec.PackageName], *spec)
 		return true
 	})
 
 	return found, err
-}
-
-// Pending returns the repositories, such as PackageRepository/stable, that the packages see and
-// that were never fetched, and the kinds that the user may not read.
-func (c *Catalogue) Pending(ctx context.Context) (pending, unread []string, err error) {
-	if err := c.readHidden(ctx); err != nil {
-		return nil, nil, err
-	}
-
-	for _, scope := range c.scopes() {
-		if scope == corev1alpha1.ScopeNamespaced && c.namespace == "" {
-			continue
-		}
-		list := scope.NewPackageRepositoryList()
-		err := c.cluster.List(ctx, list, client.InNamespace(c.namespaceOf(scope)))
-		if apierrors.IsForbidden(err) {
-			// The packages might follow a repository that the user does not see.
-			unread = append(unread, scope.Kind("PackageRepositories"))
-			continue
-		}
-		if err != nil {
-			return nil, nil, c.cluster.Explain("cannot read the repositories", err)
-		}
-
-		for _, r := range list.GenericRepositories() {
-			hidden := scope == corev1alpha1.ScopeCluster && c.hidden[r.GetName()]
-			if !hidden && offers.Pending(r) {
-				pending = append(pending, scope.Kind("PackageRepository")+"/"+r.GetName())
-			}
-		}
-	}
-
-	slices.Sort(pending)
-	return pending, unread, nil
 }
 
 // Of returns the versions of a package, lowest first, and its display texts. It returns none if no
@@ -148,7 +93,7 @@ func (c *Catalogue) Of(ctx context.Context, name string) ([]offers.Offered, *cor
 	if !known {
 		for i, scope := range c.scopes() {
 			var err error
-			if specs[i], err = c.cluster.parts(ctx, scope, c.namespaceOf(scope), name, c.Slim); err != nil {
+			if specs[i], err = c.cluster.parts(ctx, scope, c.namespaceOf(scope), name); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -245,7 +190,7 @@ func display(specs [2][]corev1alpha1.AvailablePackageSpec) *corev1alpha1.Package
 }
 
 // parts reads the objects of one package. A large package has several.
-func (c *Cluster) parts(ctx context.Context, scope corev1alpha1.Scope, namespace, name string, slim func(corev1alpha1.Scope, *corev1alpha1.AvailablePackageSpec)) ([]corev1alpha1.AvailablePackageSpec, error) {
+func (c *Cluster) parts(ctx context.Context, scope corev1alpha1.Scope, namespace, name string) ([]corev1alpha1.AvailablePackageSpec, error) {
 	var found []corev1alpha1.AvailablePackageSpec
 	if scope == corev1alpha1.ScopeNamespaced && namespace == "" {
 		return nil, nil
@@ -265,9 +210,6 @@ func (c *Cluster) parts(ctx context.Context, scope corev1alpha1.Scope, namespace
 			return found, nil
 		}
 
-		if slim != nil {
-			slim(scope, a.AvailableSpec())
-		}
 		found = append(found, *a.AvailableSpec())
 	}
 }

@@ -5,22 +5,18 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
-	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
-	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
 // ChoiceFlags choose one of the versions that repositories offer.
 type ChoiceFlags struct {
 	version     string
-	api         string
 	prereleases PrereleaseFlag
 	changed     func(string) bool
 }
@@ -30,42 +26,6 @@ func (f *ChoiceFlags) Add(cmd *cobra.Command) {
 	f.changed = cmd.Flags().Changed
 	cmd.Flags().StringVar(&f.version, "version", "", "install and follow the highest version that fits this `constraint`, such as 1.2.3 or '>=1.2, <2'")
 	f.prereleases.Add(cmd, "include versions with a prerelease")
-}
-
-// AddAPI adds --api to a command whose first argument is a package.
-func (f *ChoiceFlags) AddAPI(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.api, "api", "", "choose the package by the API that it provides, `APIVERSION/KIND`, such as example.com/v1/Shop, instead of by name; the only argument is then NAME")
-}
-
-// Takes is command.Takes, except that --api can replace the first argument.
-func (f *ChoiceFlags) Takes(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if f.changed("api") {
-			return command.Takes(append([]string{"NAME"}, names[1:]...)...)(cmd, args)
-		}
-		return command.Takes(names...)(cmd, args)
-	}
-}
-
-// ByAPI returns a packageRef to the package that provides the API of --api; nil without the flag.
-func (f *ChoiceFlags) ByAPI(args []string) (*corev1alpha1.PackageReference, error) {
-	if f.changed == nil || !f.changed("api") {
-		return nil, nil
-	}
-	// Only the last slash divides the two, because an API version can have one itself.
-	at := strings.LastIndex(f.api, "/")
-	api := corev1alpha1.ProvidedAPI{APIVersion: f.api[:max(at, 0)], Kind: f.api[at+1:]}
-	// Kinds start with a capital letter, so an argument in lower case is a resource.
-	if !manifest.IsAPI(api) || api.Kind == strings.ToLower(api.Kind) {
-		return nil, fmt.Errorf("--api %q is not a valid APIVERSION/KIND, such as example.com/v1/Shop", f.api)
-	}
-
-	if len(args) != 1 {
-		return nil, fmt.Errorf("--api replaces the package: the only argument is NAME, and %q is one too many", args[len(args)-1])
-	}
-	ref := f.Reference("")
-	ref.API = (*corev1alpha1.APIReference)(&api)
-	return ref, nil
 }
 
 // Given reports whether the flags are set.

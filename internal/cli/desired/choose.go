@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/resolver"
@@ -32,8 +33,6 @@ type Chooser struct {
 	target *corev1alpha1.TargetReference
 	There  *cluster.Cluster
 
-	// Warnings name inputs of the manager's choice that could not be read.
-	Warnings []string
 	// platform is nil until it is looked up, and if the user may not read it.
 	platform *versions.Platform
 	looked   bool
@@ -127,70 +126,17 @@ func (c *Chooser) Choose(ctx context.Context, name string, request versions.Requ
 	return found, nil
 }
 
-// RefusedError means that an API does not lead to a package.
-type RefusedError struct{ Message, see string }
-
-func (e *RefusedError) Error() string { return e.Message + ". See: " + e.see }
-
-// NameFor returns the name of the package that a reference leads to. old is the installed package;
-// nil for a new one. It returns an error if the API of the reference does not lead to a package.
-func (c *Chooser) NameFor(ctx context.Context, old corev1alpha1.GenericPackage, ref *corev1alpha1.PackageReference) (string, error) {
-	pkg := following(old, ref)
+// NameFor returns the name of the package that a reference leads to. The manager chooses a package
+// by its API, so old, the installed package, has its name.
+func NameFor(old corev1alpha1.GenericPackage, ref *corev1alpha1.PackageReference) (string, error) {
 	if ref.API == nil {
 		return ref.Name, nil
 	}
-
-	// An earlier choice stays, so the others need not be read.
-	var providers []string
-	if last := pkg.PackageStatus().LastAttempted; last != nil && last.PackageName != "" {
-		// A failed read must not lead to another provider than the manager's.
-		if provides, err := c.provides(ctx, last.PackageName, ref); err != nil {
-			return "", err
-		} else if provides {
-			providers = []string{last.PackageName}
-		}
-		if known := offers.ProviderOf(pkg, providers, nil); known.Name != "" {
-			return known.Name, nil
-		}
+	provider := offers.ProviderOf(following(old, ref), nil, nil)
+	if provider.Name == "" {
+		return "", fmt.Errorf("no package was chosen for %s yet. See: kubectl package status %s", provider.API, progress.TargetOf(old).Flags())
 	}
-
-	names, err := c.All(ctx)
-	if err != nil {
-		return "", err
-	}
-
-	for _, name := range names {
-		if provides, err := c.provides(ctx, name, ref); err != nil {
-			return "", err
-		} else if provides {
-			providers = append(providers, name)
-		}
-	}
-	pending, unread, err := c.Pending(ctx)
-	if err != nil {
-		return "", err
-	}
-
-	provider := offers.ProviderOf(pkg, providers, pending)
-	reason, message := provider.Refusal()
-	if reason == corev1alpha1.ReasonUnknownPackage {
-		message += offers.NotFetched(pending)
-	}
-	if reason != "" {
-		return "", &RefusedError{Message: message, see: "kubectl package available" + c.flag()}
-	}
-	if len(unread) > 0 {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("you may not read %s: the manager does not choose %s for %s until all of them were fetched",
-			strings.Join(unread, " and "), provider.Name, provider.API))
-	}
-
 	return provider.Name, nil
-}
-
-// provides reports whether a package can be chosen for the API of a reference.
-func (c *Chooser) provides(ctx context.Context, name string, ref *corev1alpha1.PackageReference) (bool, error) {
-	offered, _, err := c.Of(ctx, name)
-	return err == nil && offers.Provide(slices.Values(offered), corev1alpha1.ProvidedAPI(*ref.API), corev1alpha1.ScopeOf(c.Namespace)), err
 }
 
 // MustChoose is Choose with an error if no version is chosen. The error names the versions and the

@@ -3,7 +3,6 @@ package desired
 import (
 	"cmp"
 	"context"
-	"errors"
 	"strings"
 
 	"k8s.io/utils/ptr"
@@ -41,10 +40,8 @@ func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha
 		namespace string
 		target    corev1alpha1.TargetReference
 	}
-	// One chooser serves all packages of a namespace and target, and all of them share the
-	// cluster's offers.
+	// One chooser serves all packages of a namespace and target, so that it reads an offer once.
 	choosers := map[at]*Chooser{}
-	var first *Chooser
 	for _, pkg := range packages {
 		if pkg.PackageSpec().PackageRef == nil {
 			byImage++
@@ -53,12 +50,7 @@ func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha
 		target := pkg.PackageSpec().TargetRef
 		key := at{pkg.GetNamespace(), ptr.Deref(target, corev1alpha1.TargetReference{})}
 		if choosers[key] == nil {
-			choose := ChooserFor(cl, pkg.GetNamespace())
-			choose.Slim = slim
-			if first = cmp.Or(first, choose); choose != first {
-				choose.Share(first.Catalogue)
-			}
-			choosers[key] = choose.At(target)
+			choosers[key] = ChooserFor(cl, pkg.GetNamespace()).At(target)
 		}
 
 		row, err := outdated(ctx, choosers[key], pkg)
@@ -73,35 +65,14 @@ func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha
 	return rows, byImage, nil
 }
 
-// slim keeps the fields of offers that a choice reads, so that a whole catalogue fits into memory.
-func slim(_ corev1alpha1.Scope, spec *corev1alpha1.AvailablePackageSpec) {
-	spec.Display = nil
-	for i := range spec.Versions {
-		v := &spec.Versions[i]
-		kept := corev1alpha1.AvailableVersion{
-			Version: v.Version, Repository: v.Repository, Image: v.Image, Retracted: v.Retracted, Constraints: v.Constraints,
-			NotCarriedOver: v.NotCarriedOver, Provides: v.Provides, Scopes: v.Scopes,
-		}
-
-		if len(v.Files) > 0 {
-			// Only the existence of files matters for a choice, not their content.
-			kept.Files = map[string]string{"manifest.yaml": ""} // it has content
-		}
-		*v = kept
-	}
-}
-
 // outdated compares the installed version with the offers.
 func outdated(ctx context.Context, choose *Chooser, pkg corev1alpha1.GenericPackage) (Outdated, error) {
 	ref := pkg.PackageSpec().PackageRef
 	row := Outdated{Namespace: pkg.GetNamespace(), Name: pkg.GetName(), Package: progress.SubjectOf(pkg), Constraint: ref.Version}
-	name, err := choose.NameFor(ctx, pkg, ref)
-	// A refusal is a property of the package, and an error is the failure of the whole command.
-	if refusal := (*RefusedError)(nil); errors.As(err, &refusal) {
-		row.Why = refusal.Message
+	name, err := NameFor(pkg, ref)
+	if err != nil {
+		row.Why = err.Error()
 		return row, nil
-	} else if err != nil {
-		return row, err
 	}
 
 	row.Package = name

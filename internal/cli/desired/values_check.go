@@ -8,15 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/loader/config"
 )
@@ -35,8 +31,7 @@ func SchemaOf(raw *runtime.RawExtension) (*apiextensionsv1.JSONSchemaProps, erro
 
 // ValuesCheck compares values with the schema of their version.
 type ValuesCheck struct {
-	Cluster *cluster.Cluster
-	Target  progress.Target
+	Target progress.Target
 	// What names the version in messages. See is the command that shows its values.
 	What, See string
 	Schema    *apiextensionsv1.JSONSchemaProps
@@ -44,63 +39,31 @@ type ValuesCheck struct {
 	Lenient bool
 }
 
-// Run checks the known part of the configuration. If it has other sources, which are not read, a
-// missing value is not a problem.
+// Run checks the given values or configuration. The manager checks the ones that stay. If the
+// package has other sources, which are not read, a missing value is not a problem.
 func (v *ValuesCheck) Run(ctx context.Context, old corev1alpha1.GenericPackage, want *Package, values *Values) error {
 	if v.Schema == nil {
 		return nil
 	}
 
-	// Without values or configuration, the defaults of the schema still have to fit.
-	raw, whole := []byte("{}"), true
-	switch {
-	case values != nil:
-		raw = values.raw
-	case want.Config != nil:
-		raw = want.Config
-	}
-
+	whole := true
 	if old != nil {
-		// A package that keeps its values is checked with them.
-		var kept []byte
-		if kept, whole = v.kept(ctx, old, values); values == nil && want.Config == nil && kept != nil {
-			raw = kept
-		} else if values == nil && want.Config == nil && !whole {
-			return nil
-		}
+		spec := old.PackageSpec()
+		own := (&Values{}).Source(v.Target)
+		whole = len(spec.ConfigFrom) == 0 || values != nil && len(WithValues(spec.ConfigFrom, own)) == 1
+		whole = whole && (values == nil || spec.Config == nil)
 	}
 
-	return v.check(ctx, raw, whole, values != nil && values.Sensitive)
-}
-
-// kept returns the values of a package if they are its whole configuration. whole is false if there
-// is more, or if they cannot be read.
-func (v *ValuesCheck) kept(ctx context.Context, old corev1alpha1.GenericPackage, values *Values) (raw []byte, whole bool) {
-	spec := old.PackageSpec()
-	if spec.Config != nil {
-		return spec.Config.Raw, len(spec.ConfigFrom) == 0 && values == nil
-	}
-
-	own := (&Values{}).Source(v.Target)
 	switch {
-	case len(spec.ConfigFrom) == 0:
-		return nil, true
-	case len(spec.ConfigFrom) > 1 || sourceName(spec.ConfigFrom[0]) != sourceName(*own):
-		return nil, false
 	case values != nil:
-		return nil, true
-	// The values in a Secret are not read, because this command must not need that right.
-	case spec.ConfigFrom[0].ConfigMapKeyRef == nil:
-		return nil, false
+		return v.check(ctx, values.raw, whole, values.Sensitive)
+	case want.Config != nil:
+		return v.check(ctx, want.Config, whole, false)
+	case old != nil:
+		return nil
 	}
-	var live corev1.ConfigMap
-	key := client.ObjectKey{Namespace: ValuesNamespace(v.Target), Name: own.ConfigMapKeyRef.Name}
-	if err := v.Cluster.Get(ctx, key, &live); err != nil {
-		return nil, false
-	}
-
-	raw, err := content.ParseConfig(live.Name, []byte(live.Data[ValuesKey]))
-	return raw, err == nil
+	// Without values or configuration, the defaults of the schema still have to fit.
+	return v.check(ctx, []byte("{}"), whole, false)
 }
 
 // check compares values with the schema, and names each problem in a line. Values that are not the
@@ -149,15 +112,15 @@ func problemText(err *field.Error, sensitive bool) string {
 	return err.Type.String() + ": " + detail
 }
 
-// CheckValues compares the future values of a package with the schema of its chosen version.
+// CheckValues compares the given values of a package with the schema of its chosen version.
 func CheckValues(
-	ctx context.Context, cl *cluster.Cluster, t progress.Target, found *Chosen, old corev1alpha1.GenericPackage, want *Package, values *Values,
+	ctx context.Context, t progress.Target, found *Chosen, old corev1alpha1.GenericPackage, want *Package, values *Values,
 ) error {
 	version := found.Version().Version
 	schema, err := SchemaOf(version.ConfigSchema)
 	if err != nil {
 		return nil // the manager reports the problem
 	}
-	check := ValuesCheck{Cluster: cl, Target: t, What: found.Name + " " + version.Version, See: "kubectl package available " + found.Name + "/" + version.Version + " --values" + scopeFlag(t.Namespace), Schema: schema}
+	check := ValuesCheck{Target: t, What: found.Name + " " + version.Version, See: "kubectl package available " + found.Name + "/" + version.Version + " --values" + scopeFlag(t.Namespace), Schema: schema}
 	return check.Run(ctx, old, want, values)
 }

@@ -22,28 +22,21 @@ func TestInstallChecksBeforeItWrites(t *testing.T) {
 		args []string
 		want string
 	}{
-		"unknown package":               {[]string{"shpo.example.com"}, `Did you mean "shop.example.com"?`},
-		"no version":                    {[]string{"shop.example.com", "--version", ">=3"}, `no version of shop.example.com can be installed with ">=3"`},
-		"why each is not":               {[]string{"shop.example.com", "--version", ">=3"}, "\n  2.0.0  "},
-		"no constraint":                 {[]string{"shop.example.com", "--version", "newest"}, "arguments invalid: --version: "},
-		"required value":                {[]string{"shop.example.com"}, "the values do not fit shop.example.com 2.0.0:\n  title: Required value\nTo see its values: kubectl package available shop.example.com/2.0.0 --values"},
-		"unknown key":                   {[]string{"shop.example.com", "--values", clitest.ValuesFile(t, "title: a\nsice: 1\n")}, `sice: unknown key. Did you mean "size"?`},
-		"wrong type":                    {[]string{"shop.example.com", "--values", clitest.ValuesFile(t, "title: a\nsize: many\n")}, "size: Invalid value"},
-		"sensitive without":             {[]string{"shop.example.com", "--sensitive"}, "--sensitive needs --values"},
-		"values and config":             {[]string{"shop.example.com", "--values", good, "--config", good}, "contradict each other"},
-		"version of an image":           {[]string{"example.com/shop:v1", "--version", "1"}, "is an image"},
-		"no name of a package":          {[]string{"Shop"}, "is neither an image nor the name of a package"},
-		"an API that none provides":     {[]string{"--api", "example.com/v1/Stall", "web"}, "no repository offers a package that provides example.com/v1 Stall. See: kubectl package available -n shop"},
-		"an API of several":             {[]string{"--api", "example.com/v1/Market", "web"}, "the packages bazaar.example.com and market.example.com provide example.com/v1 Market: set packageRef.name to one of them"},
-		"no version provides it":        {[]string{"--api", "example.com/v1/Shop", "web", "--version", ">=3"}, `no version of shop.example.com can be installed with ">=3"`},
-		"no API":                        {[]string{"--api", "example.com/v1", "web"}, `--api "example.com/v1" is not a valid APIVERSION/KIND`},
-		"an API and a package":          {[]string{"--api", "example.com/v1/Shop", "shop.example.com", "web"}, `the only argument is NAME, and "web" is one too many`},
-		"an API without a name":         {[]string{"--api", "example.com/v1/Shop"}, "arguments invalid: NAME is missing"},
-		"values for the package of API": {[]string{"--api", "example.com/v1/Shop", "web"}, "the values do not fit shop.example.com 2.0.0:\n  title: Required value"},
+		"unknown package":      {[]string{"shpo.example.com"}, `Did you mean "shop.example.com"?`},
+		"no version":           {[]string{"shop.example.com", "--version", ">=3"}, `no version of shop.example.com can be installed with ">=3"`},
+		"why each is not":      {[]string{"shop.example.com", "--version", ">=3"}, "\n  2.0.0  "},
+		"no constraint":        {[]string{"shop.example.com", "--version", "newest"}, "arguments invalid: --version: "},
+		"required value":       {[]string{"shop.example.com"}, "the values do not fit shop.example.com 2.0.0:\n  title: Required value\nTo see its values: kubectl package available shop.example.com/2.0.0 --values"},
+		"unknown key":          {[]string{"shop.example.com", "--values", clitest.ValuesFile(t, "title: a\nsice: 1\n")}, `sice: unknown key. Did you mean "size"?`},
+		"wrong type":           {[]string{"shop.example.com", "--values", clitest.ValuesFile(t, "title: a\nsize: many\n")}, "size: Invalid value"},
+		"sensitive without":    {[]string{"shop.example.com", "--sensitive"}, "--sensitive needs --values"},
+		"values and config":    {[]string{"shop.example.com", "--values", good, "--config", good}, "contradict each other"},
+		"version of an image":  {[]string{"example.com/shop:v1", "--version", "1"}, "is an image"},
+		"no name of a package": {[]string{"Shop"}, "is neither an image nor the name of a package"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "2.0.0"), market("bazaar.example.com"), market("market.example.com"))
+			c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "2.0.0"))
 			got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"install"}, test.args...)...)
 			if got.Code != 1 || !strings.Contains(got.Err, test.want) {
 				t.Errorf("%+v, want %s", got, test.want)
@@ -68,10 +61,14 @@ func market(name string) client.Object {
 	return a
 }
 
-// install and upgrade by API write the API, and use the package that it leads to.
-func TestInstallByAPI(t *testing.T) {
+// upgrade keeps the API of a packageRef, and uses the package that it leads to. install replaces it.
+func TestUpgradeByAPI(t *testing.T) {
 	t.Parallel()
-	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "2.0.0"), market("market.example.com"))
+	api := &corev1alpha1.APIReference{APIVersion: "example.com/v1", Kind: "Shop"}
+	pkg := clustertest.Following("", "1.0.0")
+	pkg.Spec.PackageRef = &corev1alpha1.PackageReference{API: api}
+	pkg.Status.Resolved.CatalogName, pkg.Status.LastAttempted.PackageName, pkg.Status.LastAttempted.API = "shop.example.com", "shop.example.com", api
+	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "2.0.0"), market("market.example.com"), pkg)
 	read := func() *corev1alpha1.Package {
 		pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
 		require.NoError(t, err)
@@ -83,22 +80,15 @@ func TestInstallByAPI(t *testing.T) {
 			t.Errorf("%v: %+v, want %s", args, got, want)
 		}
 	}
-	values := clitest.ValuesFile(t, "title: Corner\n")
-	run("web created", "install", "--api", "example.com/v1/Shop", "web", "--wait=false", "--values", values)
-	api := &corev1alpha1.APIReference{APIVersion: "example.com/v1", Kind: "Shop"}
-	require.Equal(t, &corev1alpha1.PackageReference{API: api}, read().Spec.PackageRef)
-	pkg := read()
-	pkg.Status = clustertest.Following("", "1.0.0").Status
-	pkg.Status.Resolved.CatalogName, pkg.Status.LastAttempted.PackageName, pkg.Status.LastAttempted.API = "shop.example.com", "shop.example.com", api
-	require.NoError(t, c.Status().Update(t.Context(), pkg))
 	run("what provides example.com/v1 Shop → what provides example.com/v1 Shop <2", "upgrade", "web", "--version", "<2", "--wait=false")
 	if ref := read().Spec.PackageRef; ref.Name != "" || ref.Version != "<2" || ref.API == nil {
 		t.Errorf("%+v", ref)
 	}
 	run("shop.example.com", "list")
+	values := clitest.ValuesFile(t, "title: Corner\n")
 	// The name of the same package is not a change. The name of another one is.
 	run("what provides example.com/v1 Shop <2 → shop.example.com", "install", "shop.example.com", "web", "--wait=false", "--values", values)
-	run("is the package shop.example.com and would change to another one, market.example.com", "install", "--api", "example.com/v1/Market", "web", "--wait=false", "--values", values)
+	run("is the package shop.example.com and would change to another one, market.example.com", "install", "market.example.com", "web", "--wait=false", "--values", values)
 }
 
 func TestInstallFromTheCatalogue(t *testing.T) {

@@ -68,7 +68,7 @@ Versions and dependencies: docs/dependencies.md. Adoption: docs/concepts.md#clai
 
   # An image, into the cluster, under a name of your own
   kubectl package install registry.example.com/cert-operator:v1.2.0 cert --cluster`,
-		Args:              c.choice.Takes("PACKAGE|IMAGE", "[NAME]"),
+		Args:              command.Takes("PACKAGE|IMAGE", "[NAME]"),
 		ValidArgsFunction: c.CompleteAvailable,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want, err := c.wanted(args)
@@ -82,7 +82,6 @@ Versions and dependencies: docs/dependencies.md. Adoption: docs/concepts.md#clai
 	c.Connects(cmd)
 	c.spec.Add(cmd, "install")
 	c.choice.Add(cmd)
-	c.choice.AddAPI(cmd)
 	c.values.Add(cmd)
 	c.needs.Add(cmd)
 	cmd.Flags().StringVar(&c.account, "service-account", "", "create and change the objects of the package as the ServiceAccount with this `name`")
@@ -103,8 +102,7 @@ func (c *installCommand) check() error {
 	return cmp.Or(c.choice.Check(), c.values.Check(), c.needs.Check(), c.secrets.Check())
 }
 
-// wanted reads the package that arguments and flags describe. With --api, the only argument is the
-// name.
+// wanted reads the package that arguments and flags describe.
 func (c *installCommand) wanted(args []string) (desired.Package, error) {
 	w := desired.Package{Component: c.spec.Component, ChangesComponent: c.spec.Given("component"), Adopts: c.spec.Adopt, Account: c.account}
 	c.secrets.Into(&w)
@@ -112,13 +110,7 @@ func (c *installCommand) wanted(args []string) (desired.Package, error) {
 	if w.Target, err = c.target.Reference(c.account); err != nil {
 		return w, err
 	}
-	if w.Ref, err = c.choice.ByAPI(args); err != nil {
-		return w, err
-	}
-
-	if w.Ref != nil {
-		args = []string{"", args[0]}
-	} else if err := c.source(args[0], &w); err != nil {
+	if err := c.source(args[0], &w); err != nil {
 		return w, err
 	}
 
@@ -289,7 +281,7 @@ func (c *installCommand) checkImage(
 	if !configured || result == nil {
 		return nil
 	}
-	check := desired.ValuesCheck{Cluster: cl, Target: t, What: image, See: "kubectl package inspect " + image, Schema: result.Manifest.Spec.Config.OpenAPIV3Schema, Lenient: !result.Strict}
+	check := desired.ValuesCheck{Target: t, What: image, See: "kubectl package inspect " + image, Schema: result.Manifest.Spec.Config.OpenAPIV3Schema, Lenient: !result.Strict}
 
 	return check.Run(ctx, old, &want, values)
 }

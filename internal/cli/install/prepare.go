@@ -27,10 +27,9 @@ func (c *installCommand) prepare(
 	}
 
 	choose := desired.ChooserFor(cl, t.Namespace).At(target)
-	if c.follows, err = choose.NameFor(ctx, old, want.Ref); err != nil {
+	if c.follows, err = desired.NameFor(old, want.Ref); err != nil {
 		return "", err
 	}
-	c.warn(choose.Warnings)
 	found, err := choose.MustChoose(ctx, c.follows, choose.RequestFor(ctx, old, want.Ref, c.follows))
 	if err != nil {
 		return "", err
@@ -40,5 +39,5 @@ func (c *installCommand) prepare(
 	if err := desired.CheckDependencies(&found.Version().Version, want.Overrides); err != nil {
 		return "", fmt.Errorf("%s: %w", c.follows, err)
 	}
-	return found.Version().Version.Image, desired.CheckValues(ctx, cl, t, found, old, want, values)
+	return found.Version().Version.Image, desired.CheckValues(ctx, t, found, old, want, values)
 }

@@ -92,7 +92,7 @@ func (c *upgradeCommand) check(
 	ctx context.Context, cl *cluster.Cluster, t progress.Target, old corev1alpha1.GenericPackage, want *desired.Package, values *desired.Values,
 ) (*desired.Chosen, error) {
 	choose := desired.ChooserFor(cl, t.Namespace).At(old.PackageSpec().TargetRef)
-	name, err := choose.NameFor(ctx, old, want.Ref)
+	name, err := desired.NameFor(old, want.Ref)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (c *upgradeCommand) check(
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 
-	return found, desired.CheckValues(ctx, cl, t, found, old, want, values)
+	return found, desired.CheckValues(ctx, t, found, old, want, values)
 }
 
 // nothing reports that a package has its newest possible version, and why it cannot be upgraded

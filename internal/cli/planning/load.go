@@ -51,15 +51,15 @@ type Planned struct {
 	resolution *desired.Resolution
 	// images are the cluster's policies for images.
 	images *desired.Images
-	// shared is used to load several packages; nil for one.
-	shared *shared
+	// all are the packages of the cluster; nil if they were not read yet.
+	all []corev1alpha1.GenericPackage
 }
 
 // Request returns the input of the dry run.
 func (p *Planned) Request() dryrun.Request {
 	r := dryrun.Request{
 		Scope: p.Target.Scope, Namespace: p.Target.Namespace, Name: p.Target.Name,
-		Template: p.Loaded.Template(), Labels: p.Loaded.Labels, ManagerNamespace: corev1alpha1.DefaultNamespace,
+		Template: p.Loaded.Template(), Labels: p.Loaded.Labels,
 	}
 
 	r.Template.TargetRef = p.Pkg.PackageSpec().TargetRef
@@ -111,7 +111,7 @@ func (p *Planned) Complete(plan *dryrun.Plan) {
 
 // Load finds the package and renders it as the manager would.
 func (c *Planner) Load(ctx context.Context, cl *cluster.Cluster, want Wanted) (*Planned, error) {
-	p := &Planned{shared: c.shared}
+	p := &Planned{all: c.packages}
 	var files loader.Files
 	var err error
 	if want.folder {
@@ -137,7 +137,7 @@ func (c *Planner) Load(ctx context.Context, cl *cluster.Cluster, want Wanted) (*
 		return p, err
 	}
 
-	if err := p.readImages(ctx, cl); err != nil {
+	if p.images, err = desired.ReadImages(ctx, cl, corev1alpha1.DefaultNamespace); err != nil {
 		return p, err
 	}
 	if !want.folder {
@@ -288,12 +288,10 @@ func chooseVersion(ctx context.Context, cl *cluster.Cluster, p *Planned) error {
 	}
 
 	choose := p.chooser(cl)
-	name, err := choose.NameFor(ctx, p.Before, ref)
+	name, err := desired.NameFor(p.Before, ref)
 	if err != nil {
 		return err
 	}
-
-	p.warnings = append(p.warnings, choose.Warnings...)
 	request := choose.RequestFor(ctx, p.Before, ref, name)
 	found, err := choose.MustChoose(ctx, name, request)
 	if err != nil {

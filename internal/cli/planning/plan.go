@@ -37,8 +37,8 @@ type Planner struct {
 	all      bool
 	revision int64
 
-	// shared is used to load several packages; nil for one.
-	shared *shared
+	// packages are all packages of the cluster if all are planned.
+	packages []corev1alpha1.GenericPackage
 }
 
 // newPlan returns the command plan.
@@ -68,7 +68,7 @@ Probes count as successful. Values of Secrets are hidden. More: docs/plan.md`,
 
   # The changes of a new version of the engine, before its upgrade
   kubectl package plan --all`,
-		Args:              c.choice.Takes("SOURCE|IMAGE", "[NAME]"),
+		Args:              command.Takes("SOURCE|IMAGE", "[NAME]"),
 		ValidArgsFunction: c.CompleteSource(2),
 	}
 
@@ -100,7 +100,7 @@ Probes count as successful. Values of Secrets are hidden. More: docs/plan.md`,
 	cmd.Flags().BoolVar(&c.exitCode, "exit-code", false, "exit with 2 if there are changes")
 	// A plan of all packages has no room for changes to one of them.
 	for _, one := range []string{
-		"adopt", "api", "cluster", "component", "config", "exit-code", "namespace", "prereleases", "pull", "revision", "sensitive",
+		"adopt", "cluster", "component", "config", "exit-code", "namespace", "prereleases", "pull", "revision", "sensitive",
 		"target-kubeconfig-secret", "target-namespace", "values", "version",
 	} {
 		cmd.MarkFlagsMutuallyExclusive("all", one)
@@ -132,7 +132,6 @@ func (c *Planner) complete(cmd *cobra.Command, run func(context.Context, *cluste
 	c.Source.Add(cmd)
 	c.Spec.Add(cmd, cmd.Name())
 	c.choice.Add(cmd)
-	c.choice.AddAPI(cmd)
 	c.values.Add(cmd)
 	c.target.Add(cmd)
 	c.Output.Add(cmd)
@@ -171,14 +170,7 @@ func (c *Planner) wanted(args []string) (Wanted, error) {
 		return w, err
 	}
 
-	if w.ref, err = c.choice.ByAPI(args); err != nil {
-		return w, err
-	}
-
 	switch {
-	case w.ref != nil:
-		w.source, w.folder = "", false
-		w.Name, err = cluster.ParseName(args[0])
 	case len(args) > 1:
 		w.Name, err = cluster.ParseName(args[1])
 	case !w.folder && !c.Source.Pull:

@@ -23,8 +23,6 @@ func TestPlanArguments(t *testing.T) {
 		{[]string{"a.example.com", "--values", "a.yaml", "--config", "b.yaml"}, "--values and --config contradict each other"},
 		{[]string{"./", "--version", "1"}, "is a folder"},
 		{[]string{"shop.example.com:1.0.0"}, "names no registry: write an image in full"},
-		{[]string{"./", "web", "--api", "example.com/v1/Shop"}, `the only argument is NAME, and "web" is one too many`},
-		{[]string{"web", "--api", "example.com/shop"}, `--api "example.com/shop" is not a valid APIVERSION/KIND`},
 		{[]string{"example.com/a:v1", "-o", "xml"}, `unknown output format "xml"`},
 	} {
 		got := clitest.Invoke(t, "", append([]string{"plan"}, tc.args...)...)
