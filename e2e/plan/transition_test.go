@@ -89,12 +89,6 @@ func TestPlanOfADefinitionWithItsResources(t *testing.T) {
 	if unit, _, _ := unstructured.NestedString(u.Object, "spec", "unit"); unit != "pascal" {
 		t.Errorf("the unit is %q", unit)
 	}
-	// Fields that the new schema lacks, too, are reported, although no dry run can find them.
-	wrong := files(definition(group, size+", "+unit+", more: {type: string}", "v1", "v2"), dial(group, "v2", "dials", "size: 2, unlit: pascal"))
-	p := planOf(t, env, env.Push(t, "dials:wrong", wrong), "clusterpackage/dials")
-	if p.Outcome != dryrun.OutcomeRefused || len(p.Refusals) != 1 || !strings.Contains(p.Refusals[0].Message, "unlit") {
-		t.Errorf("a field that no schema has: %s, %+v", p.Outcome, p.Refusals)
-	}
 }
 
 // A namespace that is being deleted is waited for: objects in it are not refused for that.

@@ -26,25 +26,18 @@ func (c *simulatedCluster) asAccount(account objects.Account, send func(*apply.W
 	if denied, is := apply.AsUnauthorized(err); !is || denied.Verb != "impersonate" {
 		return err
 	}
-	c.mu.Lock()
 	c.asUser[account] = true
-	c.mu.Unlock()
 
 	return send(c.Writer)
 }
 
 // impersonated reports whether dry runs are made as the account.
 func (c *simulatedCluster) impersonated(account objects.Account) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	return !account.IsZero() && !c.asUser[account]
 }
 
 // accountWarnings name the accounts that dry runs could not impersonate.
 func (c *simulatedCluster) accountWarnings() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
 	var warnings []string
 	for account := range c.asUser {
 		warnings = append(warnings, fmt.Sprintf("you may not impersonate %s: the dry runs use your own rights, so it is not known whether it may write the objects", account))

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,15 +89,15 @@ func (s *simulation) bystandersIn(ctx context.Context, namespace string) (bystan
 func (s *simulation) list(
 	ctx context.Context, namespace string, resources []schema.GroupVersionResource, kinds []schema.GroupVersionKind,
 ) (items []metav1.PartialObjectMetadata, more bool, err error) {
-	var mu sync.Mutex
-	err = parallel(ctx, len(resources), func(i int) error {
+	for i := range resources {
 		list, err := s.Metadata.Resource(resources[i]).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: resourcesListed})
-		mu.Lock()
-		defer mu.Unlock()
+		if ctx.Err() != nil {
+			return nil, false, ctx.Err()
+		}
 		if err != nil {
 			// A kind that is not served or cannot be listed has no objects that a user could lose.
 			more = more || !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err)
-			return ctx.Err()
+			continue
 		}
 
 		more = more || list.Continue != ""
@@ -106,10 +105,9 @@ func (s *simulation) list(
 			item.SetGroupVersionKind(kinds[i])
 			items = append(items, item)
 		}
-		return nil
-	})
+	}
 
-	return items, more, err
+	return items, more, nil
 }
 
 // othersOf returns the objects of a namespace that do not belong to the package and that neither

@@ -1,7 +1,6 @@
 package dryrun
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,12 +19,10 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/schemas"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
@@ -58,8 +54,7 @@ type Cluster struct {
 func Connect(config *rest.Config, reader client.Reader) (*Cluster, error) {
 	// The configuration is copied, because the caller uses its own one with other limits.
 	config = rest.CopyConfig(config)
-	// The number of requests is limited by parallel, so a limit per second would only slow the plan
-	// down.
+	// Requests are sent one after the other, so a limit per second would only slow the plan down.
 	config.QPS, config.RateLimiter = -1, nil
 	// Warnings of webhooks might repeat a Secret.
 	config.WarningHandler = rest.NoWarnings{}
@@ -111,18 +106,15 @@ type liveObject struct {
 // part.
 func (c *Cluster) read(ctx context.Context, versions map[objects.Key]string) (map[objects.Key]liveObject, error) {
 	found := make(map[objects.Key]liveObject, len(versions))
-	keys := slices.SortedFunc(maps.Keys(versions), objects.Key.Compare)
+	for _, key := range slices.SortedFunc(maps.Keys(versions), objects.Key.Compare) {
+		one, err := c.readOne(ctx, key, versions[key])
+		if err != nil {
+			return nil, err
+		}
+		found[key] = one
+	}
 
-	var mu sync.Mutex
-	err := parallel(ctx, len(keys), func(i int) error {
-		s, err := c.readOne(ctx, keys[i], versions[keys[i]])
-		mu.Lock()
-		defer mu.Unlock()
-		found[keys[i]] = s
-		return err
-	})
-
-	return found, err
+	return found, nil
 }
 
 // readOne reads one object in the version of its template, or else in a served one.
@@ -146,14 +138,6 @@ func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) 
 		err = nil
 	}
 	return s, err
-}
-
-// parallel calls do for 0 to n-1, with the concurrency of the engine. It returns the error of the
-// lowest number.
-func parallel(ctx context.Context, n int, do func(i int) error) error {
-	errs := make([]error, n)
-	workqueue.ParallelizeUntil(ctx, limits.WritesInFlight, n, func(i int) { errs[i] = do(i) })
-	return cmp.Or(cmp.Or(errs...), ctx.Err())
 }
 
 // unverifiable returns the reason why an error of a dry run is not about the write itself; empty if

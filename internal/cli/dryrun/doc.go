@@ -19,8 +19,7 @@
 //
 // Unverified are objects without a conclusive dry run: objects of kinds and namespaces that the
 // package itself creates, objects with webhooks that do not support dry runs, and objects that the
-// user may not write. For these, the template is merged into the live object, and validated against
-// the future definition.
+// user may not write. For these, the template is merged into the live object.
 //
 // Each dry run is separate. So a quota that several new objects exhaust together cannot be
 // predicted, nor can failing probes and changes by other clients.

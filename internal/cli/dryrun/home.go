@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -39,7 +39,7 @@ func newHome(live client.Reader, objs []client.Object) (client.Client, error) {
 		return nil, err
 	}
 
-	var deleted sync.Map // by UID
+	deleted := map[types.UID]bool{}
 	return interceptor.NewClient(builder.Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if inMemory(obj, scheme) {
@@ -48,7 +48,7 @@ func newHome(live client.Reader, objs []client.Object) (client.Client, error) {
 			if err := live.Get(ctx, key, obj, opts...); err != nil {
 				return err
 			}
-			if _, gone := deleted.Load(obj.GetUID()); gone {
+			if deleted[obj.GetUID()] {
 				return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 			}
 			return nil
@@ -75,7 +75,7 @@ func newHome(live client.Reader, objs []client.Object) (client.Client, error) {
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 			if !inMemory(obj, scheme) {
 				// The deletion is remembered by UID, so that later reads do not find the object.
-				deleted.Store(obj.GetUID(), true)
+				deleted[obj.GetUID()] = true
 				return nil
 			}
 			return c.Delete(ctx, obj, opts...)

@@ -138,10 +138,6 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	// creates.
 	c.controllers.Insert(in.uid, newUID)
 	s := &simulation{simulatedCluster: c, in: in}
-	if in.deployment != nil {
-		s.jobs = objectsets.Recorded(in.deployment.ObjectDeploymentStatus())
-	}
-
 	for _, set := range in.sets {
 		if objectsets.Owns(set) {
 			rev := in.load(set, owner)

@@ -73,8 +73,6 @@ type Phase struct {
 	Reached   bool     `json:"reached"`
 	Changes   []Change `json:"changes,omitempty"`
 	Unchanged int      `json:"unchanged"`
-	// Completed are absent Jobs that have succeeded and do not run again.
-	Completed []string `json:"completed,omitempty"`
 }
 
 // Action is the change of an object.

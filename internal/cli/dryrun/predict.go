@@ -50,13 +50,11 @@ func (c simulatedWrites) predict(
 func (c simulatedWrites) predicted(
 	ctx context.Context, m *meta.RESTMapping, key objects.Key, o *object, content map[string]any, dryRun func() (*unstructured.Unstructured, error),
 ) (*unstructured.Unstructured, error) {
-	why, err := c.definitions.Validate(ctx, m.GroupVersionKind, content)
+	why, err := c.definitions.Validate(m.GroupVersionKind)
 	if err != nil {
 		return nil, c.refuse(ctx, key, o, err)
 	}
-	c.mu.Lock()
 	why = cmp.Or(why, c.blind(key, o))
-	c.mu.Unlock()
 	if why == "" {
 		after, err := dryRun()
 		if err == nil {
@@ -88,7 +86,7 @@ func (c simulatedWrites) forbidden(err error) bool {
 	return denied && (c.remote() || c.impersonated(c.account))
 }
 
-// blind returns the reason why no dry run is possible; empty if one is. It requires mu.
+// blind returns the reason why no dry run is possible; empty if one is.
 func (c *simulatedCluster) blind(key objects.Key, o *object) string {
 	switch {
 	case o.now == nil && key.Namespace != "" && c.bringsNamespace(key.Namespace):
@@ -111,9 +109,7 @@ func (c *simulatedCluster) unverifiable(err error) string {
 func (c simulatedWrites) dryRun(
 	ctx context.Context, m *meta.RESTMapping, key objects.Key, o *object, body []byte,
 ) (*unstructured.Unstructured, error) {
-	c.mu.Lock()
 	dry, exists, migrated := o.dry[string(body)], o.now != nil, o.migrated
-	c.mu.Unlock()
 
 	switch {
 	case dry != nil:
@@ -141,8 +137,6 @@ func (c simulatedWrites) dryRun(
 		return nil, err
 	}
 
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if o.dry == nil {
 		o.dry = map[string]*unstructured.Unstructured{}
 	}
@@ -158,10 +152,7 @@ func (c simulatedWrites) migratedDryRun(ctx context.Context, m *meta.RESTMapping
 	if err := template.UnmarshalJSON(body); err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-
 	now := o.now
-	c.mu.Unlock()
 	types := drift.LearnListTypes(slices.Concat(o.live.GetManagedFields(), now.GetManagedFields()))
 	implied, err := drift.Imply(apinames.Default, template.Object, now, false, types)
 	if err != nil {
@@ -183,11 +174,8 @@ func creating(body []byte) ([]byte, error) {
 
 // guess replaces an impossible dry run.
 func (c *simulatedCluster) guess(o *object, template map[string]any, why string) *unstructured.Unstructured {
-	c.mu.Lock()
 	o.unverified = why
 	now, live := o.now, o.live
-
-	c.mu.Unlock()
 	after := &unstructured.Unstructured{Object: map[string]any{}}
 	switch {
 	case now != nil:
@@ -251,8 +239,6 @@ func overlayList(onto, from []any) []any {
 func (c *simulatedCluster) refuse(ctx context.Context, key objects.Key, o *object, err error) error {
 	var status apierrors.APIStatus
 	class := apply.Classify(err)
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	// A conflict is worth another attempt, and an error without a status does not come from the API
 	// server.
 	if ctx.Err() != nil || class == apply.Conflict || class == apply.Replaced || !errors.As(err, &status) {
@@ -313,14 +299,13 @@ func (c *simulatedCluster) formerOwner(o *object) string {
 	return ref.Kind + " " + ref.Name
 }
 
-// bringsNamespace reports whether the package creates a namespace. It requires mu.
+// bringsNamespace reports whether the package creates a namespace.
 func (c *simulatedCluster) bringsNamespace(name string) bool {
 	o := c.objects[objects.Key{Kind: "Namespace", Name: name}]
 	return o != nil && o.now != nil && (o.live == nil || o.live.GetUID() != o.now.GetUID())
 }
 
 // denier returns the policy or webhook of the package itself that an error message names.
-// It requires mu.
 func (c *simulatedCluster) denier(message string) (objects.Key, *object) {
 	denial, denied := apply.DeniedBy(message)
 	if !denied {
@@ -342,8 +327,6 @@ func (c *simulatedCluster) denier(message string) (objects.Key, *object) {
 // deniedByStale names the policy or webhook that denied a dry run and that the rollout changes
 // before the write.
 func (c *simulatedCluster) deniedByStale(err error) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	key, o := c.denier(err.Error())
 	if o == nil || !o.changed {
 		return ""

@@ -2,11 +2,9 @@ package dryrun
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,27 +32,6 @@ func decode(t *testing.T, text string) map[string]any {
 	var obj map[string]any
 	require.NoError(t, json.Unmarshal([]byte(text), &obj))
 	return obj
-}
-
-// TestOrderOfRemovals is about steps that run at the same time.
-func TestOrderOfRemovals(t *testing.T) {
-	t.Parallel()
-	c := &simulatedCluster{reached: true, objects: map[objects.Key]*object{}}
-	mapping := &meta.RESTMapping{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}
-	at := map[objects.Key]int{}
-	var want []objects.Key
-	for batch := range 2 {
-		for i := range 50 {
-			key := objects.Key{Kind: "ConfigMap", Namespace: "n", Name: fmt.Sprint(batch, "-", i)}
-			at[key], want = i-100*batch, append(want, key)
-		}
-		c.Run(t.Context(), objects.OwnerKey{}, false, 50, func(i int) {
-			_, _, _ = c.As(objects.Account{}).Delete(t.Context(), mapping, "n", fmt.Sprint(batch, "-", i), "", "", "")
-		})
-	}
-	if diff := cmp.Diff(want, c.removals(at)); diff != "" {
-		t.Fatal(diff)
-	}
 }
 
 // TestDifferences omits the fields that the API server and the engine maintain, and shows no value

@@ -20,9 +20,6 @@ func (in *input) report(s *simulation, plan *Plan) {
 		phase := Phase{Name: s.next.Phases[i].Name, Reached: s.reached || s.reaches(i)}
 		for _, d := range s.objectsOf(i) {
 			seen[d.Key] = true
-			if s.ranBefore(d) {
-				phase.Completed = append(phase.Completed, d.Key.String())
-			}
 			c, changed := s.change(d.Key)
 			c.Class = d.Class()
 			// The same content as in the installed revision means that another client has changed
@@ -55,12 +52,6 @@ func (s *simulation) objectsOf(phase int) []*objects.Desired {
 		return now.Phases[phase].Objects
 	}
 	return s.next.Phases[phase].Objects
-}
-
-// ranBefore reports whether an object is an absent Job that has succeeded.
-func (s *simulation) ranBefore(d *objects.Desired) bool {
-	now := s.object(d.Key).now
-	return s.jobs[d.Key].Succeeded(d) && (now == nil || now.GetDeletionTimestamp() != nil)
 }
 
 // sensitive returns the objects that have values of Secrets, even if they belong to installed
@@ -131,7 +122,7 @@ func (s *simulation) has(key objects.Key) *objects.Desired {
 // cleanup returns the changes of removed objects that no phase of the new revision has.
 func (s *simulation) cleanup(seen map[objects.Key]bool) []Change {
 	var gone []Change
-	for _, key := range s.removedKeys() {
+	for _, key := range s.removed {
 		if seen[key] {
 			continue
 		}

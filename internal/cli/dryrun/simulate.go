@@ -37,8 +37,6 @@ type simulation struct {
 	installed []*engine.Revision
 	next      *engine.Revision
 
-	// jobs are the finished ones, according to the record.
-	jobs     map[objects.Key]phases.Run
 	refusals []Refusal
 }
 
@@ -125,8 +123,6 @@ const unblockedWait = 10 * time.Minute
 
 // wait moves the simulated clock forward.
 func (s *simulation) wait(d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.now = s.now.Add(d)
 }
 
@@ -216,8 +212,6 @@ func (s *simulation) unblockOne(rev *engine.Revision, b phases.Blocker) error {
 		}
 	}
 
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if terminating {
 		o.unverified = "it is being deleted; the engine waits until it is removed"
 	}
@@ -250,10 +244,8 @@ func (s *simulation) pretend(rev *engine.Revision, d *objects.Desired) error {
 	}})
 
 	obs := s.at.Assume(s.rollout, rev, d.Key, after)
-	s.mu.Lock()
 	o.now, s.pretended[d.Key.GroupKind()] = after, d
-	s.mu.Unlock()
-	s.remember(d.Key, after, obs)
+	s.Remember(d.Key, obs)
 
 	return nil
 }
@@ -262,8 +254,6 @@ func (s *simulation) pretend(rev *engine.Revision, d *objects.Desired) error {
 func (s *simulation) stop(b phases.Blocker) {
 	o := s.object(b.Key)
 	r := Refusal{Phase: b.Phase, Group: b.Key.Group, Kind: b.Key.Kind, Namespace: b.Key.Namespace, Name: b.Key.Name, Message: b.Message}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	r.Fields = o.immutable
 	o.refusal = &r
 	s.reached, o.reached = false, false
@@ -275,20 +265,4 @@ func (s *simulation) stop(b phases.Blocker) {
 func (s *simulation) refusePackage(key objects.Key, message string) {
 	s.reached = false
 	s.refusals = append(s.refusals, Refusal{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Message: message})
-}
-
-// removedKeys returns the removed objects in the order of their removal: newest revision first,
-// last phase first.
-func (s *simulation) removedKeys() []objects.Key {
-	at := map[objects.Key]int{}
-	for _, rev := range slices.Backward(s.revisions()) {
-		for _, phase := range slices.Backward(rev.Phases) {
-			for _, d := range phase.Objects {
-				if _, known := at[d.Key]; !known {
-					at[d.Key] = len(at)
-				}
-			}
-		}
-	}
-	return s.removals(at)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"sync"
 	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/workqueue"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
@@ -24,7 +22,6 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/engine/tracking"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/drift"
 )
@@ -40,15 +37,13 @@ type simulatedCluster struct {
 	controllers sets.Set[types.UID]
 	definitions *definitions.Written
 
-	mu      sync.Mutex
 	now     time.Time
 	objects map[objects.Key]*object
 
 	// reached means that the engine would get this far.
 	reached bool
-	// removed objects, in the order of their batches.
-	removed   []removal
-	batch     int
+	// removed objects, in their order.
+	removed   []objects.Key
 	pretended map[schema.GroupKind]*objects.Desired
 
 	// asUser are accounts that the user may not impersonate.
@@ -58,12 +53,6 @@ type simulatedCluster struct {
 }
 
 var _ cluster.Cluster = (*simulatedCluster)(nil)
-
-// removal is a removed object and the batch of writes that removed it.
-type removal struct {
-	key   objects.Key
-	batch int
-}
 
 // object is an object of the package before and after the writes so far.
 type object struct {
@@ -90,15 +79,10 @@ type object struct {
 	migrated []metav1.ManagedFieldsEntry
 	// dry has responses to dry runs by body.
 	dry map[string]*unstructured.Unstructured
-
-	// writes counts the writes that took effect.
-	writes int
 }
 
 // object returns the record of a key, and creates it for an unknown one.
 func (c *simulatedCluster) object(key objects.Key) *object {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	o := c.objects[key]
 	if o == nil {
 		o = &object{reached: true}
@@ -114,9 +98,6 @@ func keyOf(m *meta.RESTMapping, namespace, name string) objects.Key {
 // Get implements cluster.Cluster. It returns a copy of the object after the writes so far.
 func (c *simulatedCluster) Get(_ context.Context, m *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error) {
 	o := c.object(keyOf(m, namespace, name))
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if o.now == nil {
 		return nil, apierrors.NewNotFound(m.Resource.GroupResource(), name)
 	}
@@ -141,8 +122,6 @@ func (c *simulatedCluster) ListMetadata(
 		return nil, err
 	}
 
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	list := &metav1.PartialObjectMetadataList{}
 	for key, o := range c.objects {
 		if o.now != nil && key.GroupKind() == m.GroupVersionKind.GroupKind() && key.Namespace == namespace && selector.Matches(labels.Set(o.now.GetLabels())) {
@@ -181,9 +160,7 @@ func (c simulatedWrites) Create(
 	// are immutable ones.
 	if apierrors.IsAlreadyExists(err) {
 		o := c.object(keyOf(m, namespace, name))
-		c.mu.Lock()
 		o.immutable = o.refused
-		c.mu.Unlock()
 	}
 
 	return live, err
@@ -229,9 +206,6 @@ func (c simulatedWrites) Patch(
 	if dryRun {
 		return after, nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	o.writes++
 	// A response to an earlier dry run does not have the new managedFields.
 	o.now, o.observed, o.migrated, o.dry = after, nil, after.GetManagedFields(), nil
 	if before.GetLabels()[corev1alpha1.CacheLabel] != "" && after.GetLabels()[corev1alpha1.CacheLabel] == "" {
@@ -240,7 +214,7 @@ func (c simulatedWrites) Patch(
 	}
 	if metav1.GetControllerOf(before) != nil && metav1.GetControllerOf(after) == nil && !o.released { // its set retains it
 		o.released = true
-		c.removed = append(c.removed, removal{key, c.batch})
+		c.removed = append(c.removed, key)
 	}
 	return after.DeepCopy(), nil
 }
@@ -282,32 +256,26 @@ func (c simulatedWrites) Delete(
 ) (gone bool, live *unstructured.Unstructured, err error) {
 	key := keyOf(m, namespace, name)
 	o := c.object(key)
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.remove(key, o)
 	return true, nil, nil
 }
 
-// remove requires mu.
+// remove stores that an object no longer exists.
 func (c *simulatedCluster) remove(key objects.Key, o *object) {
 	o.now, o.observed = nil, nil
 	o.changed, o.reached = true, o.reached && c.reached
-	o.writes++
-	c.removed = append(c.removed, removal{key, c.batch})
+	c.removed = append(c.removed, key)
 }
 
 // write stores the result of a write. Writes that only change labels do not change reached.
 func (c *simulatedCluster) write(key objects.Key, o *object, after *unstructured.Unstructured) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if !o.changed || o.now == nil || len(Differences(o.now, after)) > 0 {
 		o.reached = o.reached && c.reached
 	}
-	o.writes++
 	o.now, o.observed, o.changed, o.migrated, o.dry = after, nil, true, nil, nil
 	o.version = after.GroupVersionKind().Version
 	if key.GroupKind() == definitions.Kind {
-		c.definitions.Learn(key, o.live, after)
+		c.definitions.Learn(o.live, after)
 	}
 }
 
@@ -332,8 +300,6 @@ func (c *simulatedCluster) Mapping(gk schema.GroupKind, version string) (*meta.R
 	}
 
 	m, err := c.Mapper.RESTMapping(gk, slices.DeleteFunc([]string{version}, func(v string) bool { return v == "" })...)
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	// A kind that a refused definition would have defined gets a plausible mapping.
 	if d := c.pretended[gk]; meta.IsNoMatchError(err) && d != nil {
 		resource, _ := meta.UnsafeGuessKindToResource(d.GroupVersionKind())
@@ -350,40 +316,23 @@ func (c *simulatedCluster) Mapping(gk schema.GroupKind, version string) (*meta.R
 
 // Observed returns the record of an object, and makes it on the first read after a write.
 func (c *simulatedCluster) Observed(key objects.Key) (*objects.Observed, bool) {
-	c.mu.Lock()
 	o := c.objects[key]
 	if o == nil || o.now == nil {
-		c.mu.Unlock()
 		return nil, false
 	}
-	now, observed := o.now, o.observed
-
-	c.mu.Unlock()
-	if observed == nil {
-		observed = c.tracker.Observe(key, now)
-		c.remember(key, now, observed)
+	if o.observed == nil {
+		c.Remember(key, c.tracker.Observe(key, o.now))
 	}
-
-	return observed, true
+	return o.observed, true
 }
 
-// Remember implements cluster.Cluster.
+// Remember implements cluster.Cluster. It sets the record up as if the object was watched in full.
 func (c *simulatedCluster) Remember(key objects.Key, obs *objects.Observed) {
-	c.remember(key, c.object(key).now, obs)
-}
-
-// remember stores a record unless the object was written since. It is set up as if the object was
-// watched in full.
-func (c *simulatedCluster) remember(key objects.Key, of *unstructured.Unstructured, obs *objects.Observed) {
+	o := c.object(key)
 	obs.Watched = true
 	obs.Trimmed = nil
-	obs.Unrecorded = obs.Unrecorded && len(of.GetManagedFields()) > 0 // a guess has no managedFields
-	o := c.object(key)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if o.now == of {
-		o.observed = obs
-	}
+	obs.Unrecorded = obs.Unrecorded && len(o.now.GetManagedFields()) > 0 // a guess has no managedFields
+	o.observed = obs
 }
 
 // Reads and watches are always current.
@@ -398,8 +347,6 @@ func (c *simulatedCluster) Confirm(context.Context, map[objects.Key]string, stri
 // Relist drops the records of a kind, so that the next read also returns the fields that probes
 // read.
 func (c *simulatedCluster) Relist(gk schema.GroupKind) int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for key, o := range c.objects {
 		if key.GroupKind() == gk {
 			o.observed = nil
@@ -414,7 +361,7 @@ func (c *simulatedCluster) Check(ctx context.Context, objs []*unstructured.Unstr
 	var served []*unstructured.Unstructured
 	var at []int
 	for i, obj := range objs {
-		why, err := c.definitions.Validate(ctx, obj.GroupVersionKind(), obj.Object)
+		why, err := c.definitions.Validate(obj.GroupVersionKind())
 		switch {
 		case err != nil:
 			errs[i] = err
@@ -432,31 +379,13 @@ func (c *simulatedCluster) Check(ctx context.Context, objs []*unstructured.Unstr
 
 // Now returns the time of the simulated clock.
 func (c *simulatedCluster) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	return c.now
 }
 
-// Run implements engine.Pool. All objects of one call belong to the same batch.
+// Run implements engine.Runner. It calls do for one number after the other, as kubectl diff does, so
+// that the simulation needs no locks.
 func (c *simulatedCluster) Run(ctx context.Context, _ objects.OwnerKey, _ bool, n int, do func(int)) {
-	c.mu.Lock()
-	c.batch++
-	c.mu.Unlock()
-	workqueue.ParallelizeUntil(ctx, limits.WritesInFlight, n, do)
-}
-
-// removals returns the removed objects. at orders the objects within one batch.
-func (c *simulatedCluster) removals(at map[objects.Key]int) []objects.Key {
-	slices.SortStableFunc(c.removed, func(a, b removal) int {
-		if a.batch != b.batch {
-			return a.batch - b.batch
-		}
-		return at[a.key] - at[b.key]
-	})
-
-	keys := make([]objects.Key, len(c.removed))
-	for i, r := range c.removed {
-		keys[i] = r.key
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		do(i)
 	}
-	return keys
 }

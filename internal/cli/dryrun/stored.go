@@ -13,30 +13,6 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// setsPage limits memory, because revisions can be large.
-const setsPage = 50
-
-// eachSet visits the sets of a namespace, page by page.
-func eachSet(ctx context.Context, reader client.Reader, scope corev1alpha1.Scope, namespace string, visit func(corev1alpha1.GenericObjectSet) error) error {
-	next := ""
-	for {
-		list := scope.NewObjectSetList()
-		err := reader.List(ctx, list.(client.ObjectList), client.InNamespace(namespace), client.Limit(setsPage), client.Continue(next))
-		if err != nil {
-			return err
-		}
-
-		for _, set := range list.GenericObjectSets() {
-			if err := visit(set); err != nil {
-				return err
-			}
-		}
-		if next = list.(client.ObjectList).GetContinue(); next == "" {
-			return nil
-		}
-	}
-}
-
 // nothingStored returns an empty Stored.
 func nothingStored() objectsets.Stored {
 	return objectsets.Stored{

@@ -135,10 +135,6 @@ func (t *Printer) phase(ph *dryrun.Phase) {
 	for _, c := range changes {
 		t.change(c, ph.Reached)
 	}
-
-	for _, name := range ph.Completed {
-		t.Line("    " + t.Styles.Faint("  "+terminal.Line(name)+"  completed earlier, does not run again"))
-	}
 }
 
 // planMarks are the marks and words for the changes of objects. The word for a takeover is

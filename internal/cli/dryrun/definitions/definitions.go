@@ -1,14 +1,11 @@
 package definitions
 
 import (
-	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -18,9 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"lockstep.run/lockstep/internal/cli/author/schemacheck"
-	"lockstep.run/lockstep/internal/objects"
 )
 
 // Kind is the kind of definitions.
@@ -68,30 +62,19 @@ func schemaOf(crd *CRD, version string) *apiextensionsv1.JSONSchemaProps {
 // Written are the CustomResourceDefinitions that the package has written so far. The
 // API server does not serve their kinds and schemas yet.
 type Written struct {
-	mu    sync.Mutex
 	kinds map[schema.GroupKind]*CRD
 
 	// changed are the versions with a new schema.
 	changed map[schema.GroupVersionKind]bool
-	// written are all definitions by their keys, and checker validates against them; nil until it
-	// is needed.
-	written map[objects.Key]*unstructured.Unstructured
-	session *schemacheck.Session
-	checker *schemacheck.Checker
 }
 
 // New returns a Written without definitions.
 func New() *Written {
-	return &Written{
-		kinds: map[schema.GroupKind]*CRD{}, changed: map[schema.GroupVersionKind]bool{},
-		written: map[objects.Key]*unstructured.Unstructured{}, session: schemacheck.NewSession(nil),
-	}
+	return &Written{kinds: map[schema.GroupKind]*CRD{}, changed: map[schema.GroupVersionKind]bool{}}
 }
 
 // Learn records a definition; before is nil if there was none.
-func (d *Written) Learn(key objects.Key, before, now *unstructured.Unstructured) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (d *Written) Learn(before, now *unstructured.Unstructured) {
 	old, crd := Of(before), Of(now)
 	gk := KindOf(crd)
 	d.kinds[gk] = crd
@@ -100,14 +83,10 @@ func (d *Written) Learn(key objects.Key, before, now *unstructured.Unstructured)
 		was := schemaOf(old, v.Name)
 		d.changed[gk.WithVersion(v.Name)] = was == nil || !reflect.DeepEqual(was, schemaOf(crd, v.Name))
 	}
-	// The checker is made again with the next resource.
-	d.written[key], d.checker = now, nil
 }
 
 // Mapping returns the mapping of a kind that the package defines, in any version if none is given.
 func (d *Written) Mapping(gk schema.GroupKind, version string) (m *meta.RESTMapping, defined bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	crd := d.kinds[gk]
 	if crd == nil {
 		return nil, false
@@ -131,11 +110,9 @@ func (d *Written) Mapping(gk schema.GroupKind, version string) (m *meta.RESTMapp
 	}, true
 }
 
-// Validate returns the reason why no dry run of a custom resource is possible; empty if one is. In
-// the former case, it validates the resource against the package's definition.
-func (d *Written) Validate(ctx context.Context, gvk schema.GroupVersionKind, template map[string]any) (why string, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// Validate returns the reason why no dry run of a custom resource is possible; empty if one is. It
+// returns an error if the package's definition does not serve the version.
+func (d *Written) Validate(gvk schema.GroupVersionKind) (why string, err error) {
 	crd := d.kinds[gvk.GroupKind()]
 	switch {
 	case crd == nil:
@@ -145,35 +122,7 @@ func (d *Written) Validate(ctx context.Context, gvk schema.GroupVersionKind, tem
 	case !d.changed[gvk]:
 		return "", nil
 	}
-	return "the package creates or changes its CustomResourceDefinition", d.check(ctx, template)
-}
-
-// check returns an error if a resource does not match the written definitions. It requires mu.
-func (d *Written) check(ctx context.Context, template map[string]any) error {
-	if d.checker == nil {
-		checker, err := d.session.Checker(slices.Collect(maps.Values(d.written)))
-		if err != nil {
-			return err
-		}
-		d.checker = checker
-	}
-
-	findings, _, err := d.checker.Check(ctx, &unstructured.Unstructured{Object: template})
-	if err != nil {
-		return err
-	}
-	var wrong []string
-	for _, f := range findings {
-		// Doubtful findings might be wrong, and the API server would accept the object.
-		if !f.Doubtful {
-			wrong = append(wrong, strings.TrimPrefix(strings.TrimSpace(f.Field+": "+f.Problem+" "+f.Remedy), ": "))
-		}
-	}
-
-	if len(wrong) > 0 {
-		return invalid(strings.Join(wrong, "; "))
-	}
-	return nil
+	return "the package creates or changes its CustomResourceDefinition", nil
 }
 
 // invalid returns the API server's error for an invalid object.

@@ -1,4 +1,3 @@
 // Package definitions follows the CustomResourceDefinitions that a rollout writes and the API
-// server does not serve yet: the mappings of their kinds, whether resources are valid, and the
-// losses of a changed definition.
+// server does not serve yet: the mappings of their kinds, and the losses of a changed definition.
 package definitions
