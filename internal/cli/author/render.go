@@ -3,11 +3,9 @@ package author
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -105,7 +103,7 @@ func renderedObjects(pkg *loader.Package) ([]renderedObject, error) {
 			maps.Copy(labels, pkg.Labels)
 			u.SetLabels(labels)
 
-			raw, err := ordered(u.Object)
+			raw, err := json.Marshal(u.Object)
 			if err != nil {
 				return nil, fmt.Errorf("phase %s: %w", phase.Name, err)
 			}
@@ -114,27 +112,6 @@ func renderedObjects(pkg *loader.Package) ([]renderedObject, error) {
 	}
 
 	return out, nil
-}
-
-// ordered encodes an object with its identifying fields first.
-func ordered(body map[string]any) (json.RawMessage, error) {
-	rest := maps.Clone(body)
-	head := struct {
-		APIVersion any `json:"apiVersion,omitempty"`
-		Kind       any `json:"kind,omitempty"`
-		Metadata   any `json:"metadata,omitempty"`
-	}{body["apiVersion"], body["kind"], body["metadata"]}
-	for _, key := range []string{"apiVersion", "kind", "metadata"} {
-		delete(rest, key)
-	}
-	first, errHead := json.Marshal(head)
-	last, err := json.Marshal(rest)
-	if err := errors.Join(errHead, err); err != nil || len(rest) == 0 {
-		return first, err
-	}
-
-	// The two halves are joined, because an object with its fields in this order has no Go type.
-	return slices.Concat(first[:len(first)-1], []byte(","), last[1:]), nil
 }
 
 // printObjects writes YAML documents, each phase with its name above it.

@@ -91,14 +91,14 @@ func TestPrintObjects(t *testing.T) {
 	require.NoError(t, printObjects(&out, objects))
 	const want = `# Phase crds
 apiVersion: v1
+data:
+  a: "9007199254740993"
 kind: ConfigMap
 metadata:
   labels:
     package-operator.run/version: 1.0.0
     x: "y"
   name: a
-data:
-  a: "9007199254740993"
 ---
 # Phase ../../deploy
 apiVersion: apps/v1

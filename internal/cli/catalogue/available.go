@@ -59,7 +59,7 @@ unless one is named. For a folder or an image see kubectl package inspect.`,
 			}
 			return c.one(cmd.Context(), cl, name, version)
 		},
-		ValidArgsFunction: c.CompleteAvailable,
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 
 	c.Connects(cmd)

@@ -69,7 +69,6 @@ func TestAvailable(t *testing.T) {
 		"--values":               "NAME is missing: name the package",
 		"-A shop.example.com":    "--all-namespaces lists packages: leave out NAME",
 		"shop.exampel.com":       `no repository offers shop.exampel.com in namespace shop. Did you mean "shop.example.com"? See: kubectl package available`,
-		"shop":                   "Did you mean shop.example.com?",
 		"shop.example.com/4.0.0": "version 4.0.0 of shop.example.com is not offered; the offered versions are: 3.0.0-rc.1, 2.0.0",
 		"a/b/c":                  `"a/b/c" is neither NAME nor NAME/VERSION`,
 	} {

@@ -25,35 +25,13 @@ type ObjectName struct {
 	Kind, Name string
 }
 
-// ParseObjects parses KIND/NAME and NAMESPACE/KIND/NAME, or KIND NAME..., without duplicates.
+// ParseObjects parses KIND/NAME and NAMESPACE/KIND/NAME.
 func ParseObjects(args []string) ([]ObjectName, error) {
-	var all []ObjectName
-	seen := map[ObjectName]bool{}
-
-	add := func(n ObjectName) {
-		if !seen[n] {
-			seen[n], all = true, append(all, n)
-		}
-	}
-
-	switch {
-	case len(args) == 0:
+	if len(args) == 0 {
 		return nil, errors.New("KIND/NAME is missing")
-	// Without a slash, the first argument is the kind of all others, as in kubectl.
-	case !strings.Contains(args[0], "/"):
-		if len(args) == 1 {
-			return nil, fmt.Errorf("%q is not an object: write KIND/NAME, such as deployment/%s", args[0], args[0])
-		}
-		for _, name := range args[1:] {
-			if name == "" || strings.Contains(name, "/") {
-				return nil, fmt.Errorf("%q is not a valid name: write KIND/NAME everywhere, or one KIND and names", name)
-			}
-			add(ObjectName{Kind: args[0], Name: name})
-		}
-
-		return all, nil
 	}
 
+	var all []ObjectName
 	for _, arg := range args {
 		parts := strings.Split(arg, "/")
 		if len(parts) == 1 || len(parts) > 3 || slices.Contains(parts, "") {
@@ -63,7 +41,7 @@ func ParseObjects(args []string) ([]ObjectName, error) {
 		if len(parts) == 3 {
 			n.Namespace = parts[0]
 		}
-		add(n)
+		all = append(all, n)
 	}
 
 	return all, nil

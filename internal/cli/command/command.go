@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -170,14 +169,6 @@ func (c *Command) CompleteSource(most int) cobra.CompletionFunc {
 // CompleteNames completes the name of an installed package.
 func (c *Command) CompleteNames(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
 	return c.Completes((*cluster.Cluster).Complete)(cmd, args, begin)
-}
-
-// CompleteAvailable completes the name of a package that repositories offer.
-func (c *Command) CompleteAvailable(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
-	return c.Completes(func(cl *cluster.Cluster, ctx context.Context, begin string) []string {
-		names, _ := cl.Catalogue(cl.Namespace).Names(ctx)
-		return slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, begin) })
-	})(cmd, args, begin)
 }
 
 // Completes completes the first argument with names from a cluster that have its prefix.

@@ -1,12 +1,11 @@
 package command
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,33 +44,23 @@ type Event struct {
 
 // events replaces the standard output of a command with -o json. Each line of text for people
 // becomes a message.
-type events struct {
-	mu      sync.Mutex
-	out     io.Writer
-	partial []byte
-}
+type events struct{ out io.Writer }
 
 // Write implements io.Writer.
 func (e *events) Write(text []byte) (int, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.partial = append(e.partial, text...)
-	for {
-		line, rest, whole := bytes.Cut(e.partial, []byte("\n"))
-		if !whole {
-			return len(text), nil
-		}
+	for line := range strings.Lines(string(text)) {
 		// An empty line separates text for people, and is not an event.
-		if e.partial = rest; len(bytes.TrimSpace(line)) == 0 {
+		if strings.TrimSpace(line) == "" {
 			continue
 		}
-		if err := e.put(Event{Type: EventMessage, Text: string(line)}); err != nil {
+		if err := e.put(Event{Type: EventMessage, Text: strings.TrimSuffix(line, "\n")}); err != nil {
 			return 0, err
 		}
 	}
+	return len(text), nil
 }
 
-// put writes an event with the current time. It requires mu.
+// put writes an event with the current time.
 func (e *events) put(event Event) error {
 	event.Time = time.Now().UTC()
 	line, err := json.Marshal(event)
@@ -81,16 +70,8 @@ func (e *events) put(event Event) error {
 	return err
 }
 
-// end writes the remaining text and the outcome of the command.
+// end writes the outcome of the command.
 func (e *events) end(failure error) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(bytes.TrimSpace(e.partial)) > 0 {
-		if err := e.put(Event{Type: EventMessage, Text: string(e.partial)}); err != nil {
-			return err
-		}
-	}
-
 	last := Event{Type: EventEnd, Succeeded: new(bool)}
 	if *last.Succeeded = failure == nil; failure != nil {
 		last.Error = terminal.Text(failure.Error())
@@ -100,8 +81,6 @@ func (e *events) end(failure error) error {
 
 // transition writes a change of the awaited package, in the words that people read.
 func (e *events) transition(s progress.State, text string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	_ = e.put(Event{
 		Type: EventTransition, Kind: s.Target.Kind(), Namespace: s.Target.Namespace, Name: s.Target.Name, Summary: s.Summary(), Revision: s.Revision, Text: text,
 	})

@@ -32,8 +32,7 @@ func TestEvents(t *testing.T) {
 		var out, human bytes.Buffer
 		c := &Command{Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &human}}
 		cmd := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true, RunE: func(*cobra.Command, []string) error {
-			fmt.Fprint(c.Streams.Out, "package shop/web \"created\"\n\nwith ")
-			fmt.Fprint(c.Streams.Out, "parts")
+			fmt.Fprint(c.Streams.Out, "package shop/web \"created\"\n\nwith parts")
 			v := newView(c.Streams, progress.State{Target: target})
 			v.show(probing, progress.Outcome{}, 0)
 			v.show(probing, progress.Outcome{}, 0)
@@ -57,7 +56,7 @@ func TestEvents(t *testing.T) {
 				t.Errorf("a transition: %s", line)
 			}
 		}
-		if len(types) < 5 || types[0] != EventMessage || texts[0] != `package shop/web "created"` || types[1] != EventTransition || types[len(types)-2] != EventMessage || texts[len(texts)-2] != "with parts" {
+		if len(types) < 5 || types[0] != EventMessage || texts[0] != `package shop/web "created"` || types[1] != EventMessage || texts[1] != "with parts" || types[2] != EventTransition {
 			t.Errorf("got %v: %q", types, texts)
 		}
 		if last.Type != EventEnd || *last.Succeeded != (failure == nil) || (last.Error != "") != (failure != nil) {

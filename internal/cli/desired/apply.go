@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,11 +51,6 @@ type Package struct {
 	Component        string
 	ChangesComponent bool
 
-	// BeforeChange may refuse a change. It may be nil.
-	BeforeChange func(old corev1alpha1.GenericPackage) error
-	// beforeWrite is called after BeforeChange, whether or not the package itself changes. It may
-	// be nil.
-	beforeWrite func(context.Context) error
 	// Adopts existing objects without a controller.
 	Adopts bool
 
@@ -83,23 +77,8 @@ type Applied struct {
 	Retry string
 }
 
-// applyPackage creates a package, or changes an existing one. A 404 for the kind itself is an
-// error, because the engine is not installed.
-func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, want Package) (Applied, error) {
-	old, err := cl.Read(ctx, t)
-	switch {
-	case err == nil:
-		return Change(ctx, cl, t, old, want)
-	case !apierrors.IsNotFound(err) || cluster.Unserved(err):
-		return Applied{}, cl.Explain("cannot read "+t.String(), err)
-	}
-
-	if want.beforeWrite != nil {
-		if err := want.beforeWrite(ctx); err != nil {
-			return Applied{}, err
-		}
-	}
-
+// create creates a package.
+func (want Package) create(ctx context.Context, cl *cluster.Cluster, t progress.Target) (Applied, error) {
 	pkg := t.Scope.NewPackage()
 	pkg.SetNamespace(t.Namespace)
 	pkg.SetName(t.Name)
@@ -123,31 +102,16 @@ func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, w
 
 // Change changes an installed package to the desired one.
 func Change(ctx context.Context, cl *cluster.Cluster, t progress.Target, old corev1alpha1.GenericPackage, want Package) (Applied, error) {
-	if old.GetDeletionTimestamp() != nil {
-		return Applied{}, fmt.Errorf("%s is being deleted: wait until it is removed (kubectl package delete %s)", t, t.Flags())
+	if err := changeable(t, old, want); err != nil {
+		return Applied{}, err
 	}
 
 	done := Applied{Pkg: old.DeepCopyObject().(corev1alpha1.GenericPackage), Before: old, What: "is already up to date"}
-	if err := KeepsTarget(t, old.PackageSpec(), want.Target); err != nil {
-		return Applied{}, err
-	}
 	patch, changes := Difference(old.PackageSpec(), want)
 	if want.DowngradeFrom != "" {
 		patch = append(patch, annotation(old, corev1alpha1.DowngradeFromAnnotation, want.DowngradeFrom))
 		changes = append(changes, "once below "+want.DowngradeFrom)
 	}
-	if len(changes) > 0 && want.BeforeChange != nil {
-		if err := want.BeforeChange(old); err != nil {
-			return Applied{}, err
-		}
-	}
-
-	if want.beforeWrite != nil {
-		if err := want.beforeWrite(ctx); err != nil {
-			return Applied{}, err
-		}
-	}
-
 	if len(changes) > 0 {
 		if err := Patch(ctx, cl, t, done.Pkg, patch); err != nil {
 			return Applied{}, err
@@ -167,6 +131,14 @@ func Change(ctx context.Context, cl *cluster.Cluster, t progress.Target, old cor
 	}
 
 	return done, err
+}
+
+// changeable refuses a change of a package that is being deleted, or of its target.
+func changeable(t progress.Target, old corev1alpha1.GenericPackage, want Package) error {
+	if old.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("%s is being deleted: wait until it is removed (kubectl package delete %s)", t, t.Flags())
+	}
+	return KeepsTarget(t, old.PackageSpec(), want.Target)
 }
 
 // Patch applies a JSON patch to a package.

@@ -182,28 +182,7 @@ func (c *Chooser) Unknown(ctx context.Context, name string) error {
 		return fmt.Errorf("no repository offers %s %s: no package is offered at all. %s", name, where, c.NothingOffered())
 	}
 	advice := violation.Suggest(name, names, "")
-	if advice == "" {
-		advice = containing(name, names)
-	}
-
 	return fmt.Errorf("no repository offers %s %s. %sSee: kubectl package available%s", name, where, advice+map[bool]string{true: " "}[advice != ""], c.flag())
-}
-
-// containing names the packages whose names contain a name.
-func containing(name string, names []string) string {
-	// most limits the suggested names.
-	const most = 3
-	var near []string
-	for _, n := range names {
-		if strings.Contains(n, name) || strings.Contains(name, n) || strings.HasPrefix(n, strings.SplitN(name, ".", 2)[0]) {
-			near = append(near, n)
-		}
-	}
-
-	if len(near) == 0 {
-		return ""
-	}
-	return "Did you mean " + strings.Join(near[:min(len(near), most)], ", ") + "?"
 }
 
 // noVersion is the error if no version fits. It lists each version with the reason, highest first.

@@ -23,28 +23,42 @@ func ReadOld(ctx context.Context, cl *cluster.Cluster, t progress.Target) (corev
 	return old, cl.Explain("cannot read "+t.String(), err)
 }
 
-// Install writes values and package, and follows the rollout. The values come first, because the
-// manager would report a package with a missing source. They are deleted if the package is refused.
-func (want Package) Install(ctx context.Context, c *command.Command, cl *cluster.Cluster, target progress.Target, values *Values) error {
+// Install writes values and package, and follows the rollout. old is nil for a new package. The
+// values come first, because the manager would report a package with a missing source. They are
+// deleted if the package is refused.
+func (want Package) Install(
+	ctx context.Context, c *command.Command, cl *cluster.Cluster, target progress.Target, old corev1alpha1.GenericPackage, values *Values,
+) error {
+	if old != nil {
+		if err := changeable(target, old, want); err != nil {
+			return err
+		}
+	}
 	var writer *valuesWriter
 	if values != nil {
 		writer = &valuesWriter{cluster: cl, target: target, values: values}
 		want.values = values.Source(target)
-	}
-	if writer != nil {
-		want.beforeWrite = writer.write
+		if err := writer.write(ctx); err != nil {
+			return err
+		}
 	}
 
-	done, err := applyPackage(ctx, cl, target, want)
+	var done Applied
+	var err error
+	if old != nil {
+		done, err = Change(ctx, cl, target, old, want)
+	} else {
+		done, err = want.create(ctx, cl, target)
+	}
+	if writer != nil && err != nil {
+		writer.withdraw(ctx)
+	}
 	if err != nil {
-		if writer != nil {
-			writer.withdraw(ctx)
-		}
 		return err
 	}
 
 	// The owner reference needs the UID of the package, so it is set afterwards.
-	if writer != nil && writer.object != nil {
+	if writer != nil {
 		if err := writer.own(ctx, done.Pkg); err != nil {
 			return err
 		}

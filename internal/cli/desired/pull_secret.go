@@ -1,11 +1,9 @@
 package desired
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
@@ -21,16 +19,6 @@ func (f *PullSecretFlags) Add(cmd *cobra.Command) {
 	f.changed = cmd.Flags().Changed
 	cmd.Flags().StringArrayVar(&f.names, "pull-secret", nil,
 		"use the Secret with this `name` for the registry of the package; it is in the package's namespace, or in the manager's for a ClusterPackage; repeatable, \"\" removes all")
-}
-
-// Check returns an error of usage.
-func (f *PullSecretFlags) Check() error {
-	for _, name := range f.names {
-		if problems := validation.IsDNS1123Subdomain(name); name != "" && len(problems) > 0 {
-			return fmt.Errorf("--pull-secret %q is not a valid name of a Secret: %s", name, problems[0])
-		}
-	}
-	return nil
 }
 
 // Into sets the Secrets of the flags. Without flags, the Secrets of the package stay. An empty name

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
@@ -35,17 +34,6 @@ func (f *TargetFlags) Reference(account string) (*corev1alpha1.TargetReference, 
 	}
 
 	name, key, _ := strings.Cut(f.secret, "/")
-	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return nil, fmt.Errorf("--target-kubeconfig-secret %q does not start with the name of a Secret: %s", f.secret, problems[0])
-	}
-	// An empty key means the default key.
-	if problems := validation.IsConfigMapKey(key); key != "" && len(problems) > 0 {
-		return nil, fmt.Errorf("--target-kubeconfig-secret %q does not end with a key: %s", f.secret, problems[0])
-	}
-
-	if problems := validation.IsDNS1123Label(f.namespace); f.namespace != "" && len(problems) > 0 {
-		return nil, fmt.Errorf("--target-namespace %q: %s", f.namespace, problems[0])
-	}
 	return &corev1alpha1.TargetReference{
 		KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: name, Key: key}, Namespace: f.namespace,
 	}, nil

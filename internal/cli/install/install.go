@@ -69,7 +69,7 @@ Versions and dependencies: docs/dependencies.md. Adoption: docs/concepts.md#clai
   # An image, into the cluster, under a name of your own
   kubectl package install registry.example.com/cert-operator:v1.2.0 cert --cluster`,
 		Args:              command.Takes("PACKAGE|IMAGE", "[NAME]"),
-		ValidArgsFunction: c.CompleteAvailable,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want, err := c.wanted(args)
 			if err = cmp.Or(err, c.check()); err != nil {
@@ -99,7 +99,7 @@ func (c *installCommand) check() error {
 	if c.values.File != "" && c.spec.Config != "" {
 		return errors.New("--values and --config contradict each other: --values are kept in an object of their own, --config in the package itself")
 	}
-	return cmp.Or(c.choice.Check(), c.values.Check(), c.needs.Check(), c.secrets.Check())
+	return cmp.Or(c.choice.Check(), c.values.Check(), c.needs.Check())
 }
 
 // wanted reads the package that arguments and flags describe.
@@ -176,8 +176,14 @@ func (c *installCommand) run(ctx context.Context, want desired.Package) (err err
 	if err := c.checkImage(ctx, cl, target, prepared, old, want, values); err != nil {
 		return err
 	}
-	want.BeforeChange = func(old corev1alpha1.GenericPackage) error { return c.confirmChange(target, old, want) }
-	return want.Install(ctx, &c.Command, cl, target, values)
+	if old != nil {
+		if patch, _ := desired.Difference(old.PackageSpec(), want); len(patch) > 0 {
+			if err := c.confirmChange(target, old, want); err != nil {
+				return err
+			}
+		}
+	}
+	return want.Install(ctx, &c.Command, cl, target, old, values)
 }
 
 // warn prints warnings to standard error.

@@ -19,7 +19,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/desired"
-	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
@@ -73,8 +72,8 @@ installed are listed by kubectl package available.`,
 			if c.cluster && c.everywhere {
 				err = cmp.Or(err, errors.New("--all-namespaces includes --cluster: leave one of them out"))
 			}
-			if c.outdated && (c.notReady || c.Output.ByName()) {
-				err = cmp.Or(err, errors.New("--outdated has a list of its own: leave out --not-ready and -o name"))
+			if c.outdated && c.notReady {
+				err = cmp.Or(err, errors.New("--outdated has a list of its own: leave out --not-ready"))
 			}
 			if err != nil {
 				return command.UsageError(cmd, err)
@@ -89,7 +88,7 @@ installed are listed by kubectl package available.`,
 	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "list the packages of all namespaces")
 	cmd.Flags().BoolVar(&c.notReady, "not-ready", false, "only list packages that are not available as their spec requires")
 	cmd.Flags().BoolVar(&c.outdated, "outdated", false, "only list packages that are not at their newest version, and why")
-	c.Output.Add(cmd, output.Names)
+	c.Output.Add(cmd)
 
 	return cmd
 }
@@ -108,11 +107,8 @@ func (c *listCommand) run(ctx context.Context) error {
 	if c.outdated {
 		return c.listOutdated(ctx, cl, found)
 	}
-	rows, objects := c.rows(found)
-	switch {
-	case c.Output.ByName():
-		return c.Output.Print(c.Streams.Out, objects)
-	case c.Output.Wanted():
+	rows := c.rows(found)
+	if c.Output.Wanted() {
 		return c.Output.Print(c.Streams.Out, rows)
 	}
 
@@ -182,20 +178,20 @@ func (c *listCommand) gather(ctx context.Context, cl *cluster.Cluster) (found []
 	return append(found, ofCluster...), forbidden, cl.Explain("cannot read the clusterpackages", err)
 }
 
-// rows returns the selected packages, and the same as objects. Packages that need help are first,
-// followed by those that are under way.
-func (c *listCommand) rows(found []corev1alpha1.GenericPackage) ([]installedPackage, output.List) {
-	rows, objects := []installedPackage{}, output.List{}
+// rows returns the selected packages. Packages that need help are first, followed by those that are
+// under way.
+func (c *listCommand) rows(found []corev1alpha1.GenericPackage) []installedPackage {
+	rows := []installedPackage{}
 	slices.SortStableFunc(found, func(a, b corev1alpha1.GenericPackage) int {
 		return cmp.Compare(installedOne(a).State.Urgency(), installedOne(b).State.Urgency())
 	})
 
 	for _, pkg := range found {
 		if row := installedOne(pkg); !c.notReady || row.State != progress.SummaryAvailable {
-			rows, objects.Items = append(rows, row), append(objects.Items, command.Published(pkg))
+			rows = append(rows, row)
 		}
 	}
-	return rows, objects
+	return rows
 }
 
 // installedOne returns the row of a package.

@@ -38,7 +38,6 @@ func TestList(t *testing.T) {
 		}, "cache"},
 		{[]string{"ls", "-A"}, []string{"other      cache  registry.example.com/cache:v1  -        pending", "web"}, ""},
 		{[]string{"list", "--cluster"}, []string{"certs"}, "web"},
-		{[]string{"list", "-n", "other", "-o", "name"}, []string{"package.package-operator.run/cache\nclusterpackage.package-operator.run/certs\n"}, "web"},
 		{[]string{"list", "-o", "json"}, []string{`"package": "shop.example.com"`, `"version": "1.2.0"`, `"state": "Available"`, `"kind": "ClusterPackage"`}, "cache"},
 		{[]string{"list", "--not-ready"}, []string{"(cluster)  certs  certs.example.com  -        paused  0         292y  it is paused, so the engine does not write it (Paused.). To resume it: kubectl package unpause clus…"}, "web"},
 		{[]string{"list", "--not-ready", "-o", "json"}, []string{`"message": "it is paused`}, "web"},

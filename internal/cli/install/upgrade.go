@@ -35,7 +35,7 @@ Version and values are checked before the first write. A version lower than the 
 is refused without --allow-downgrade.`,
 		Example: `  kubectl package upgrade shop --version '>=1.2, <2'`,
 		Args:    command.Takes("NAME"),
-	}, command.PackageName, c.run, c.choice.Check, c.values.Check, c.needs.Check, c.secrets.Check)
+	}, command.PackageName, c.run, c.choice.Check, c.values.Check, c.needs.Check)
 	c.choice.Add(cmd)
 	c.values.Add(cmd)
 	c.needs.Add(cmd)
@@ -78,12 +78,13 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 	// Nothing in the spec changes. A newer version or a failed step is then a reason for a retry.
 	if want.DowngradeFrom == "" && len(patch) == 0 && values == nil {
 		if !moves && !desired.Fails(target, old) {
-			return c.nothing(ctx, cl, target, found)
+			fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("%s is already at %s, the highest version that it allows", target, installed.Version)))
+			return nil
 		}
 		want.Retries = true
 	}
 
-	return want.Install(ctx, &c.Command, cl, target, values)
+	return want.Install(ctx, &c.Command, cl, target, old, values)
 }
 
 // check chooses the version and checks dependencies and values. It also records the version that
@@ -112,21 +113,4 @@ func (c *upgradeCommand) check(
 	}
 
 	return found, desired.CheckValues(ctx, t, found, old, want, values)
-}
-
-// nothing reports that a package has its newest possible version, and why it cannot be upgraded
-// further.
-func (c *upgradeCommand) nothing(ctx context.Context, cl *cluster.Cluster, t progress.Target, found *desired.Chosen) error {
-	version := found.Version().Version.Version
-	text := fmt.Sprintf("%s is already at %s, the highest version that it allows", t, version)
-	_, newest, err := desired.ChooserFor(cl, t.Namespace).Newest(ctx, found.Name)
-	if err != nil {
-		return err
-	}
-	if newest != nil && desired.CompareVersions(newest.Version.Version, version) > 0 {
-		text += fmt.Sprintf("; %s is offered, too: kubectl package upgrade %s --version %s", newest.Version.Version, t.Flags(), newest.Version.Version)
-	}
-	fmt.Fprintln(c.Streams.Out, terminal.Line(text))
-
-	return nil
 }

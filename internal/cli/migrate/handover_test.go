@@ -20,7 +20,7 @@ func TestHandoverArguments(t *testing.T) {
 	}{
 		{[]string{"adopt", "cm/a"}, "--into is missing: name the package"},
 		{[]string{"adopt", "--into", "web"}, "KIND/NAME is missing"},
-		{[]string{"adopt", "web", "--into", "web"}, `"web" is not an object: write KIND/NAME, such as deployment/web`},
+		{[]string{"adopt", "web", "--into", "web"}, `"web" is not an object: write KIND/NAME, or NAMESPACE/KIND/NAME`},
 		{[]string{"adopt", "cm/a", "--into", "deployment/web"}, `"deployment" is not a kind of package`},
 		{[]string{"adopt", "cm/a", "--into", "web", "--timeout", "0s"}, "--timeout must be positive"},
 		{[]string{"adopt", "--from-helm", "web"}, "--into is missing: name the package"},
