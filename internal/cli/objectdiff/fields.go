@@ -13,7 +13,6 @@ import (
 	"github.com/aymanbagabas/go-udiff/lcs"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects/listkeys"
 )
 
@@ -70,18 +69,10 @@ func (d *differ) add(path string, before, after any) {
 	d.changes = append(d.changes, Change{Path: path, Before: before, After: after})
 }
 
-// values compares two values at a path. part is the last element of the path for keys. Below the
-// maximum depth, values are compared as a whole.
+// values compares two values at a path. part is the last element of the path for keys.
 func (d *differ) values(path, part string, before, after any) {
 	d.at = append(d.at, part)
 	defer func() { d.at = d.at[:len(d.at)-1] }()
-	if len(d.at) > limits.DocumentDepth {
-		if !reflect.DeepEqual(before, after) {
-			d.add(path, before, after)
-		}
-		return
-	}
-
 	beforeMap, isMap := before.(map[string]any)
 	afterMap, both := after.(map[string]any)
 	if isMap && both {
@@ -100,34 +91,8 @@ func (d *differ) values(path, part string, before, after any) {
 	}
 }
 
-// equal treats 1 and 1.0 as equal. Integers are not compared as floating point, which is not exact.
-func equal(a, b any) bool {
-	m, isWhole := a.(int64)
-	n, bothWhole := b.(int64)
-	if isWhole && bothWhole {
-		return m == n
-	}
-	x, isNumber := number(a)
-	y, both := number(b)
-	if isNumber && both {
-		return x == y
-	}
-
-	return reflect.DeepEqual(a, b)
-}
-
-// number returns a number as floating point, and whether the value is one.
-func number(v any) (float64, bool) {
-	switch n := v.(type) {
-	case int64:
-		return float64(n), true
-	case int:
-		return float64(n), true
-	case float64:
-		return n, true
-	}
-	return 0, false
-}
+// equal compares values as JSON, which is the same for 1 and 1.0.
+func equal(a, b any) bool { return slices.Equal(texts([]any{a}), texts([]any{b})) }
 
 // maps compares two mappings key by key, in alphabetical order. An absent key equals null.
 func (d *differ) maps(path string, before, after map[string]any) {

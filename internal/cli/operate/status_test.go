@@ -22,7 +22,7 @@ func TestStatus(t *testing.T) {
 	t.Parallel()
 	c := clustertest.FakeCluster(t, clustertest.Installed(clustertest.Blocked()))
 	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", "web")
-	for _, want := range []string{"clusterpackage web\n", "  ✗ deploy  0/1  waiting for probes\n", "      Deployment.apps shop/web\n        no replicas\n"} {
+	for _, want := range []string{"clusterpackage web\n", "  ✗ deploy  0/1  waiting for probes\n", "             phase deploy waits for:\n             Deployment shop/web: no replicas\n"} {
 		require.Contains(t, got.Out, want)
 	}
 	if got.Code != 0 || got.Err != "" {
@@ -35,7 +35,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("got %+v", report)
 	}
 	got = clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", "web", "-o", "yaml")
-	if !strings.HasPrefix(got.Out, "kind: ClusterPackage\nname: web\nsummary: Progressing\n") {
+	if !strings.Contains(got.Out, "\nkind: ClusterPackage\n") || !strings.Contains(got.Out, "\nsummary: Progressing\n") {
 		t.Errorf("got %s", got.Out)
 	}
 	for arg, want := range map[string]string{

@@ -26,21 +26,13 @@ type Install struct {
 	// Retry that the status must have handled before; empty for none.
 	Retry string
 
-	pulling, stalled, unresolved time.Time
+	// problem is the present one, and since is the time when it was first seen.
+	problem string
+	since   time.Time
 }
 
 // Assess has grace periods for pull errors, Stalled and versions that are not offered.
 func (j *Install) Assess(s State, now time.Time) Outcome {
-	if s.PullError == "" {
-		j.pulling = time.Time{}
-	}
-	if s.Stalled == "" && !s.Unsatisfied {
-		j.stalled = time.Time{}
-	}
-	if s.Unresolved == "" {
-		j.unresolved = time.Time{}
-	}
-
 	switch {
 	case s.Gone:
 		return failed("it was deleted during its rollout")
@@ -51,32 +43,32 @@ func (j *Install) Assess(s State, now time.Time) Outcome {
 		return Outcome{}
 	case s.Invalid != "", s.Paused != "", s.Awaiting != "" && s.Stalled == "":
 		return failed(Culprit(s))
+	}
+
+	problem, grace, outcome := "", stallGrace, Outcome{}
+	switch {
 	case s.Unresolved != "":
-		return lasting(s, &j.unresolved, now, stallGrace)
+		problem = "unresolved"
 	case s.Ready:
 		return Outcome{Done: true}
 	case s.Unsatisfied:
-		return lasting(s, &j.stalled, now, stallGrace)
+		problem = "stalled"
 	case s.Waiting != "":
-		return Outcome{}
 	case s.PullError != "" && s.Stalled == "":
-		return lasting(s, &j.pulling, now, pullGrace)
+		problem, grace = "pulling", pullGrace
 	case s.Stalled != "":
-		return lasting(s, &j.stalled, now, stallGrace)
+		problem = "stalled"
 	case !s.Observed:
-		return Outcome{Again: UnnoticedAfter}
+		outcome.Again = UnnoticedAfter
 	}
 
-	return Outcome{}
-}
-
-// lasting fails once a problem has lasted longer than its grace period. since is the time when it
-// was first seen; zero for a new one.
-func lasting(s State, since *time.Time, now time.Time, grace time.Duration) Outcome {
-	if since.IsZero() {
-		*since = now
+	if problem != j.problem {
+		j.problem, j.since = problem, now
 	}
-	if rest := grace - now.Sub(*since); rest > 0 {
+	switch rest := grace - now.Sub(j.since); {
+	case problem == "":
+		return outcome
+	case rest > 0:
 		return Outcome{Again: rest}
 	}
 	return failed(Culprit(s))
