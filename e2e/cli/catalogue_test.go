@@ -118,8 +118,16 @@ func TestCatalogue(t *testing.T) {
 
 	// The same package, selected by the API that it provides.
 	require.NoError(t, env.Client.Patch(t.Context(), &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "catalogue", Name: "shop"}}, client.RawPatch(types.MergePatchType,
-		[]byte(`{"spec":{"packageRef":{"name":null,"version":">=1","api":{"apiVersion":"shop.example.com/v1","kind":"Shop"}}}}`))))
-	has(t, in(0, "upgrade", "shop", "--version", ">=1, <2"), "what provides shop.example.com/v1 Shop >=1 → what provides shop.example.com/v1 Shop >=1, <2", "shop 1.1.0, revision 2")
+		[]byte(`{"spec":{"packageRef":{"name":null,"version":">=1.0, <2","api":{"apiVersion":"shop.example.com/v1","kind":"Shop"}}}}`))))
+	harness.Eventually(t, harness.Patience, "the package to be chosen by its API", func(ctx context.Context) error {
+		pkg := &corev1alpha1.Package{}
+		err := env.Client.Get(ctx, client.ObjectKey{Namespace: "catalogue", Name: "shop"}, pkg)
+		if last := pkg.Status.LastAttempted; err == nil && (last == nil || last.API == nil) {
+			err = errors.New("it is not")
+		}
+		return err
+	})
+	has(t, in(0, "upgrade", "shop", "--version", ">=1, <2"), "what provides shop.example.com/v1 Shop >=1.0, <2 → what provides shop.example.com/v1 Shop >=1, <2", "shop 1.1.0, revision 2")
 	has(t, in(0, "status", "shop"), "what provides shop.example.com/v1 Shop >=1, <2", "PackageRepository/stable", "available")
 	has(t, in(0, "list", "--outdated"), "shop.example.com", "1.1.0", "2.0.0")
 
