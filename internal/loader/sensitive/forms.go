@@ -1,11 +1,9 @@
 package sensitive
 
 import (
-	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"html"
 	"net/url"
 	"strconv"
 	"strings"
@@ -13,12 +11,12 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// spellings returns the readable forms of a value: as it is, trimmed, and escaped for YAML, HTML
-// and JSON.
+// spellings returns the readable forms of a value: as it is, trimmed, and escaped for YAML, Go and
+// JSON.
 func spellings(value string) []string {
 	out := []string{value, strings.TrimSpace(value)}
 	quoted := strconv.Quote(value)
-	out = append(out, quoted[1:len(quoted)-1], strings.ReplaceAll(value, "'", "''"), html.EscapeString(value))
+	out = append(out, quoted[1:len(quoted)-1], strings.ReplaceAll(value, "'", "''"))
 	if data, err := json.Marshal(value); err == nil {
 		out = append(out, string(data[1:len(data)-1]))
 	}
@@ -37,14 +35,12 @@ func spellings(value string) []string {
 // encodings returns the texts that appear in encodings of any text with the value.
 func encodings(value string) []string {
 	value = strings.TrimSpace(value)
-	out := []string{url.QueryEscape(value), url.PathEscape(value), hex.EncodeToString([]byte(value))}
+	inHex := hex.EncodeToString([]byte(value))
+	out := []string{url.QueryEscape(value), url.PathEscape(value), inHex, strings.ToUpper(inHex)}
 	once := base64s(value)
 	out = append(out, once...)
 	for _, text := range once {
 		out = append(out, base64s(text)...) // as in a Secret within a Secret
-	}
-	for offset := range 5 {
-		out = append(out, aligned(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString, 5, offset, value))
 	}
 	return out
 }
@@ -53,26 +49,20 @@ func encodings(value string) []string {
 func base64s(value string) []string {
 	var out []string
 	for offset := range 3 {
-		out = append(out, aligned(base64.RawStdEncoding.EncodeToString, 6, offset, value), aligned(base64.RawURLEncoding.EncodeToString, 6, offset, value))
+		out = append(out, aligned(base64.RawStdEncoding, offset, value), aligned(base64.RawURLEncoding, offset, value))
 	}
 	return long(out...)
 }
 
-// folded returns the canonical form of each text.
-func folded(texts ...string) []string {
-	out := make([]string, len(texts))
-	for i, text := range texts {
-		out[i] = fold(text)
-	}
-	return out
-}
+// blank removes white space, also escaped, in which an indented or wrapped value differs.
+var blank = strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", `\t`, "", `\r`, "", `\n`, "")
 
 // aligned returns the encoded characters that depend only on the value, if it starts offset bytes
 // into a text.
-func aligned(encode func([]byte) string, bits, offset int, value string) string {
-	text := encode(append(make([]byte, offset), value...))
-	first := (offset*8 + bits - 1) / bits
-	last := (offset + len(value)) * 8 / bits
+func aligned(encoding *base64.Encoding, offset int, value string) string {
+	text := encoding.EncodeToString(append(make([]byte, offset), value...))
+	first := (offset*8 + 5) / 6
+	last := (offset + len(value)) * 8 / 6
 	return text[first:max(first, last)]
 }
 

@@ -42,8 +42,6 @@ func (v *Values) Redact(text string) string {
 	}
 
 	v.each(text, hide)
-	flat, from := foldAt(text)
-	v.each(flat, func(start, n int) { hide(from[start], from[start+n]-from[start]) })
 	if cut {
 		// The last bytes might be the start of a value.
 		hide(len(text)-limits.SensitiveLength, limits.SensitiveLength)

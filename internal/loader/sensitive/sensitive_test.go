@@ -1,18 +1,15 @@
 package sensitive
 
 import (
-	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html"
 	"net/url"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -42,21 +39,15 @@ func TestIn(t *testing.T) {
 		{"as JSON", `{"a":` + string(quoted) + `}`, true},
 		{"quoted", strconv.Quote(value), true},
 		{"quoted by YAML", "a: '" + strings.ReplaceAll(value, "'", "''") + "'", true},
-		{"for a page", html.EscapeString(value), true},
 		{"in a URL", "https://x/?a=" + url.QueryEscape(value), true},
 		{"in a path", "https://x/" + url.PathEscape(value), true},
-		{"in upper case", strings.ToUpper(value), true},
 		{"in hex", hex.EncodeToString([]byte("a" + value)), true},
 		{"a number", "port 123456789", true},
-		{"in mixed case", "s3CR3t<&\"'/Ü wORD", true},
-		{"as JSON in JSON in JSON", strconv.Quote(strconv.Quote(string(quoted))), true},
-		{"escaped by other rules", `\u00533cr3t\u003c\u0026\"\'\/\xfc word`, true},
 		{"wrapped", "S3cr3t<&\"\r\n    '/ü word", true},
 		{"wrapped in JSON", `"S3cr3t<&\"\n  '/ü word"`, true},
 		{"base64 of base64", base64.StdEncoding.EncodeToString([]byte("a: " + base64.StdEncoding.EncodeToString([]byte("b"+value+"c")))), true},
 		{"base64, wrapped at 8 columns", wrapped(base64.StdEncoding.EncodeToString([]byte("x"+value)), 8, "\n  "), true},
 		{"base64, wrapped in JSON", wrapped(base64.StdEncoding.EncodeToString([]byte("x"+value)), 8, `\n`), true},
-		{"base64 in other letters", strings.ToLower(base64.StdEncoding.EncodeToString([]byte(value))), true},
 		{"hex in upper case", strings.ToUpper(hex.EncodeToString([]byte(value))), true},
 		{"behind a backslash", `DOMAIN\` + "12345678", true},
 		{"words that are joined", "it is no S3cr3t<& word", false},
@@ -88,9 +79,9 @@ func TestProperties(t *testing.T) {
 	t.Parallel()
 	encoders := map[string]func([]byte) string{
 		"plain": func(b []byte) string { return string(b) }, "base64": base64.StdEncoding.EncodeToString, "raw base64": base64.RawStdEncoding.EncodeToString,
-		"URL base64": base64.URLEncoding.EncodeToString, "base32": base32.StdEncoding.EncodeToString, "hex": hex.EncodeToString,
+		"URL base64": base64.URLEncoding.EncodeToString, "hex": hex.EncodeToString,
 	}
-	names := []string{"plain", "base64", "raw base64", "URL base64", "base32", "hex"}
+	names := []string{"plain", "base64", "raw base64", "URL base64", "hex"}
 	rapid.Check(t, func(rt *rapid.T) {
 		value := rapid.StringMatching(`[!-~]([ -~]|\n){6,40}[!-~]`).Draw(rt, "value")
 		v, err := New([]string{value, rapid.String().Draw(rt, "other")})
@@ -124,8 +115,6 @@ func TestRedact(t *testing.T) {
 		{`"geheimes-wort" is no number`, `"[redacted]" is no number`},
 		{`cut: "eimes-wort...`, `cut: "[redacted]...`},
 		{"geheimes-wortgeheimes-wort", "[redacted]"},
-		{"a GEHEIMES-Wort b", "a [redacted] b"},
-		{`a geheimes\n  -wort b`, "a [redacted] b"},
 		{"a " + base64.StdEncoding.EncodeToString([]byte("geheimes-wort"))[:12] + "... b", "a [redacted]... b"},
 		{"kurz kurzum kurz-2 (kurz)", "[redacted] kurzum [redacted] ([redacted])"},
 	} {
@@ -181,21 +170,5 @@ func TestLimits(t *testing.T) {
 	v := newValues(t, alike...)
 	if _, err := v.In(strings.Repeat("a", 4<<20)); !errors.Is(err, errTooAlike) {
 		t.Error(err)
-	}
-}
-
-// Folding takes linear time.
-func TestFoldIsLinear(t *testing.T) {
-	t.Parallel()
-	v := newValues(t, "S3cr3t<&\"'")
-	for _, piece := range []string{" ", "\\", "\n", " \n", "\\n", " \\", "\\ ", "\\u", "\t\\\\", "ü"} {
-		text := strings.Repeat(piece, 1<<18)
-		began := time.Now()
-		if found, err := v.In(text); found || err != nil {
-			t.Errorf("%q: %t, %v", piece, found, err)
-		}
-		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("a text of %q takes %s", piece, took)
-		}
 	}
 }

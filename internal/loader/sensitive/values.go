@@ -45,8 +45,7 @@ func New(values []string) (*Values, error) {
 		if total += len(value); total > limits.SensitiveBytes {
 			return nil, fmt.Errorf("the values from Secrets have more than %d bytes", limits.SensitiveBytes)
 		}
-		readable := spellings(value)
-		readable = long(append(readable, folded(readable...)...)...)
+		readable := long(spellings(value)...)
 		v.readable = append(v.readable, readable...)
 		if n := len(value); n >= shortest && n < limits.SensitiveLength {
 			v.short = append(v.short, value)
@@ -54,9 +53,12 @@ func New(values []string) (*Values, error) {
 		if len(strings.TrimSpace(value)) < limits.SensitiveLength {
 			continue // its encodings occur elsewhere by chance
 		}
-		encoded := encodings(value)
-		v.readable = append(v.readable, long(folded(base64s(strings.TrimSpace(value))...)...)...)
-		for _, form := range long(append(readable, folded(encoded...)...)...) {
+		v.readable = append(v.readable, base64s(strings.TrimSpace(value))...)
+		forms := append(readable, encodings(value)...)
+		for _, form := range readable {
+			forms = append(forms, blank.Replace(form))
+		}
+		for _, form := range long(forms...) {
 			key := window(form)
 			v.forms[key] = append(v.forms[key], form)
 			v.filter[hash(key)>>6] |= 1 << (hash(key) & 63)
@@ -83,7 +85,7 @@ func (v *Values) In(text string) (bool, error) {
 		return false, nil
 	}
 	found, err := v.scan(text)
-	if flat := fold(text); !found && err == nil && flat != text {
+	if flat := blank.Replace(text); !found && err == nil && flat != text {
 		return v.scan(flat)
 	}
 	return found, err
