@@ -144,11 +144,6 @@ type AvailableVersion struct {
 	// +optional
 	ConfigSchema *runtime.RawExtension `json:"configSchema,omitempty"`
 
-	// ConfigUnchecked is the reason why the version's schema cannot be used and its
-	// config is not checked.
-	// +optional
-	ConfigUnchecked string `json:"configUnchecked,omitempty"`
-
 	// NotCarriedOver names unsupported features of a version in another format, such as
 	// template[0].ytt. Such a version cannot be installed.
 	// +optional

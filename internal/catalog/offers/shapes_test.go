@@ -24,20 +24,17 @@ func TestShapesOfRealRepositories(t *testing.T) {
 	const remedy = ", which packages do not support here: render it with the tools of kapp-controller, and make a package of the objects with kubectl package kickstart"
 	want := []string{
 		"bin.tools.example.com 1.0.0: ",
-		"bin.tools.example.com 1.1.0: , unchecked",
-		"certs.tools.example.com 0.1.0: , unchecked",
-		"certs.tools.example.com 0.2.0: it requires template.spec.fetch[0].helmChart, template.spec.template[0].helmTemplate, template.spec.template[1].ytt" + remedy + ", unchecked",
+		"bin.tools.example.com 1.1.0: ",
+		"certs.tools.example.com 0.1.0: ",
+		"certs.tools.example.com 0.2.0: it requires template.spec.fetch[0].helmChart, template.spec.template[0].helmTemplate, template.spec.template[1].ytt" + remedy + "",
 		"shop.tools.example.com 1.0.0: it requires template.spec.template[0].ytt" + remedy,
-		"shop.tools.example.com 1.1.0: it requires template.spec.template[0].ytt, template.spec.deploy[0].kapp.rawOptions" + remedy + ", unchecked",
+		"shop.tools.example.com 1.1.0: it requires template.spec.template[0].ytt, template.spec.deploy[0].kapp.rawOptions" + remedy + "",
 	}
 
 	var got []string
 	for _, p := range content.Packages {
 		for _, v := range p.Versions {
 			text := fmt.Sprintf("%s %s: %s", p.Name, v.Version, offers.Offered{Version: v}.Candidate().NotInstallable)
-			if v.ConfigUnchecked != "" {
-				text += ", unchecked"
-			}
 			got = append(got, text)
 		}
 	}

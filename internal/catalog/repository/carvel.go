@@ -60,7 +60,7 @@ func (r *reader) carvelPackage() {
 	r.revision("metadata.annotations["+revisionAnnotation+"]", v.Revision)
 	r.kubernetesVersions(&v, s.KubernetesVersionSelection)
 	if s.ValuesSchema != nil {
-		v.ConfigSchema, v.ConfigUnchecked = r.foreignSchema(s.ValuesSchema.OpenAPIv3)
+		v.ConfigSchema = r.schema(s.ValuesSchema.OpenAPIv3)
 	}
 
 	r.requirements(&v, s)

@@ -17,6 +17,9 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
+// digest is the key of equal contents.
+type digest [sha256.Size]byte
+
 // offered collects the offers of a package.
 type offered struct {
 	versions map[string]*offeredVersion

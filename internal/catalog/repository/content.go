@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/document"
@@ -58,7 +60,7 @@ func ReadWith(files map[string][]byte, o Options) (*Content, error) {
 		o.Bytes = limits.RepositoryOfferBytes
 	}
 
-	r := &reader{opts: o, packages: map[string]*offered{}, ignored: map[string]int{}, schemas: schemas{read: map[digest]checkedSchema{}, compiled: map[digest]string{}}}
+	r := &reader{opts: o, packages: map[string]*offered{}, ignored: map[string]int{}, schemas: map[digest]*runtime.RawExtension{}}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !isRead(name) {
 			continue
@@ -103,7 +105,7 @@ type reader struct {
 	packages map[string]*offered
 	// known counts documents of known kinds; versions and bytes count their offers.
 	known, versions, bytes int
-	schemas                schemas
+	schemas                map[digest]*runtime.RawExtension // by their text
 	// found are the problems of the files before. dropped counts problems beyond the limit.
 	found   violation.Violations
 	dropped int

@@ -33,16 +33,13 @@ func (r *reader) repositoryEntry() {
 	r.object = "entry " + e.name()
 	v := corev1alpha1.AvailableVersion{
 		Image: e.Image + "@" + e.Digest, Revision: e.Revision, Retracted: e.Retracted, Constraints: constraintsOf(e.Constraints),
-		Release: e.Release, Provides: e.Provides, Dependencies: e.Dependencies, UniqueInScope: uniqueIn(&e), Scopes: e.scopes(),
+		Release: e.Release, Provides: e.Provides, Dependencies: e.Dependencies, UniqueInScope: uniqueIn(&e), Scopes: e.scopes(), ConfigSchema: r.schema(e.ConfigSchema),
 	}
 	name, field := e.catalogueName(), "data.name"
 	if e.PackageName != "" {
 		field = "data.packageName"
 	}
 	if !r.name(field, name) {
-		return
-	}
-	if v.ConfigSchema, ok = r.schema("data.configSchema", e.ConfigSchema); !ok {
 		return
 	}
 	if e.Display != nil {

@@ -80,10 +80,7 @@ func (c *availableCommand) one(ctx context.Context, cl *cluster.Cluster, name, v
 
 // values prints the keys of the values of a version, or an example.
 func (c *availableCommand) values(name string, v *corev1alpha1.AvailableVersion) error {
-	switch {
-	case v.ConfigUnchecked != "":
-		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: the values of "+name+" "+v.Version+" are not checked: "+v.ConfigUnchecked))
-	case v.ConfigSchema == nil:
+	if v.ConfigSchema == nil {
 		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: "+name+" "+v.Version+" has no schema for its values"))
 	}
 
@@ -228,10 +225,7 @@ func (t *availableWriter) version(v *availableVersionReport) {
 	t.field("Only", constraintsText(v.Constraints))
 	t.requirements(v)
 
-	switch {
-	case v.ConfigUnchecked != "":
-		t.field("Values", "not checked: "+v.ConfigUnchecked)
-	case v.ConfigSchema != nil:
+	if v.ConfigSchema != nil {
 		t.field("Values", "see --values-schema, or --values")
 	}
 

@@ -233,7 +233,9 @@ func TestDefaultWork(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(test.schema), props); err != nil {
 			t.Fatalf("%s: %v", test.reason, err)
 		}
-		require.Equal(t, test.want, DefaultWork(props), test.reason)
+		w := &weight{}
+		w.add(props, perValue{})
+		require.Equal(t, test.want, w.defaultwork, test.reason)
 		if _, errs := compile(t, test.schema); errs != nil {
 			t.Errorf("%s: %v", test.reason, errs)
 		}

@@ -45,13 +45,6 @@ const (
 	ruleBytes   = 6
 )
 
-// DefaultWork returns how many schemas are compiled to check the defaults of a schema.
-func DefaultWork(props *apiextensionsv1.JSONSchemaProps) int {
-	w := &weight{}
-	w.add(props, perValue{})
-	return w.defaultwork
-}
-
 // Weigh refuses in advance a schema that would take too long to compile.
 func Weigh(path *field.Path, props *apiextensionsv1.JSONSchemaProps) *field.Error {
 	_, err := weigh(path, props)
