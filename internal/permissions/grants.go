@@ -1,11 +1,8 @@
 package permissions
 
 import (
-	"maps"
 	"slices"
-	"strings"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -75,67 +72,6 @@ func (c *computation) grant(to *rights, role *unstructured.Unstructured, rules [
 		to.granted = append(to.granted, granted...)
 		c.warn("%s %s gives others rights, so the account gets them as well", role.GetKind(), role.GetName())
 	}
-}
-
-// parameters adds the right that the API server requires for writing admission policies with
-// parameters: to read these parameters.
-func (c *computation) parameters() {
-	kinds := maps.Clone(c.Parameters)
-	if kinds == nil {
-		kinds = map[Policy]schema.GroupKind{}
-	}
-
-	for _, u := range c.Objects {
-		if kind, has := ParameterOf(u); has {
-			kinds[Policy{u.GetKind(), u.GetName()}] = kind
-			c.in("").add(c.resource(kind), "", "get")
-			c.warn("%s %s has parameters: the account can read all %s of the cluster", u.GetKind(), u.GetName(), c.resource(kind))
-		}
-	}
-
-	for _, u := range c.Objects {
-		policy, is := PolicyOf(u)
-		if !is {
-			continue
-		}
-		kind, known := kinds[policy]
-		if !known {
-			c.warn("%s %s refers to %s %s, which is neither in the package nor readable in the cluster: the right to read its parameters is left out", u.GetKind(), u.GetName(), policy.Kind, policy.Name)
-			continue
-		}
-		var binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
-		_ = convert(u, &binding)
-		verb := "get"
-		if binding.Spec.ParamRef.Name == "" {
-			verb = "list"
-		}
-		c.in(binding.Spec.ParamRef.Namespace).add(c.resource(kind), binding.Spec.ParamRef.Name, verb)
-	}
-}
-
-// ParameterOf returns the kind of an admission policy's parameters, if u is such a policy and has
-// parameters.
-func ParameterOf(u *unstructured.Unstructured) (schema.GroupKind, bool) {
-	var policy admissionregistrationv1.ValidatingAdmissionPolicy // a MutatingAdmissionPolicy has the same field
-	if !isAdmission(u, "Policy") || !convert(u, &policy) || policy.Spec.ParamKind == nil {
-		return schema.GroupKind{}, false
-	}
-	gv, err := schema.ParseGroupVersion(policy.Spec.ParamKind.APIVersion)
-	return schema.GroupKind{Group: gv.Group, Kind: policy.Spec.ParamKind.Kind}, err == nil
-}
-
-// PolicyOf returns the policy that a binding with parameters refers to.
-func PolicyOf(u *unstructured.Unstructured) (Policy, bool) {
-	var binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
-	if !isAdmission(u, "PolicyBinding") || !convert(u, &binding) || binding.Spec.ParamRef == nil {
-		return Policy{}, false
-	}
-	return Policy{strings.TrimSuffix(u.GetKind(), "Binding"), binding.Spec.PolicyName}, true
-}
-
-func isAdmission(u *unstructured.Unstructured, suffix string) bool {
-	kind := u.GroupVersionKind()
-	return kind.Group == admissionregistrationv1.GroupName && (kind.Kind == "ValidatingAdmission"+suffix || kind.Kind == "MutatingAdmission"+suffix)
 }
 
 // convert reports whether an object has the fields of its kind. The API server refuses any other

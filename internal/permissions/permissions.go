@@ -38,9 +38,6 @@ type Request struct {
 	// Kinds are served by the cluster. Other kinds are looked up in the CustomResourceDefinitions
 	// among the objects; failing that, their resource is guessed as kubectl does.
 	Kinds map[schema.GroupKind]Kind
-	// Parameters are the parameter kinds of the cluster's admission policies, by kind and name of
-	// the policy.
-	Parameters map[Policy]schema.GroupKind
 }
 
 // verbsOn are the verbs that the engine uses on an object.
@@ -60,9 +57,6 @@ type Kind struct {
 	Custom bool
 }
 
-// Policy is an admission policy.
-type Policy struct{ Kind, Name string }
-
 // Needed returns the rights, starting with the cluster's and then by namespace, and warnings about
 // rights that reach beyond the objects. Rights in a namespace that the objects bring themselves
 // become rights in the cluster: a Role cannot be created before its namespace, and would be deleted
@@ -74,7 +68,6 @@ func Needed(r Request) (scopes []Scope, warnings []string) {
 	}
 
 	c.grants()
-	c.parameters()
 	cluster := c.scopes[""].rules(nil)
 	for _, namespace := range slices.Sorted(maps.Keys(c.scopes)) {
 		held := cluster

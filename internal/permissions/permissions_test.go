@@ -33,9 +33,6 @@ const (
 	everything  = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]}"
 	aggregated  = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}}"
 	toAll       = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: %}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %}}"
-	policy      = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: %}, spec: {paramKind: {apiVersion: v1, kind: ConfigMap}}}"
-	policyBind  = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: %}, spec: {policyName: %, paramRef: {name: limits, namespace: shop}}}"
-	selects     = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: %}, spec: {policyName: other, paramRef: {selector: {}}}}"
 	malformed   = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: %}, rules: 7}"
 )
 
@@ -67,7 +64,7 @@ func lines(scopes []Scope) string {
 
 func TestNeeded(t *testing.T) {
 	t.Parallel()
-	const rbac, admission = "rbac.authorization.k8s.io/", "admissionregistration.k8s.io/"
+	const rbac = "rbac.authorization.k8s.io/"
 	const crds = ": apiextensions.k8s.io/customresourcedefinitions: create\n"
 	const named = ": apiextensions.k8s.io/customresourcedefinitions (chassis.example.com): patch,delete\n"
 	for name, tc := range map[string]struct {
@@ -105,16 +102,6 @@ func TestNeeded(t *testing.T) {
 		"who has everything in the cluster needs no more in a namespace": {"", []string{everything, inShop},
 			": " + rbac + "clusterroles: create\n: " + rbac + "clusterroles (a): patch,delete\n: */*: *\n",
 			"ClusterRole a gives others rights, so the account gets them as well"},
-		"parameters of a policy": {"", []string{policy, policyBind},
-			": /configmaps: get\n: " + admission + "validatingadmissionpolicies,validatingadmissionpolicybindings: create\n" +
-				": " + admission + "validatingadmissionpolicies (a): patch,delete\n: " + admission + "validatingadmissionpolicybindings (a): patch,delete\n",
-			"ValidatingAdmissionPolicy a has parameters: the account can read all configmaps of the cluster"},
-		"parameters of a policy of the cluster": {"", []string{strings.Replace(selects, "other", "live", 1)},
-			": " + admission + "validatingadmissionpolicybindings: create\n: other.com/data: list\n: " + admission + "validatingadmissionpolicybindings (a): patch,delete\n",
-			""},
-		"parameters of a policy that is nowhere": {"", []string{selects},
-			": " + admission + "validatingadmissionpolicybindings: create\n: " + admission + "validatingadmissionpolicybindings (a): patch,delete\n",
-			"ValidatingAdmissionPolicyBinding a refers to ValidatingAdmissionPolicy other, which is neither in the package nor readable in the cluster: the right to read its parameters is left out"},
 		"a role that the API server refuses": {"web", []string{malformed}, "web: " + rbac + "roles: create\nweb: " + rbac + "roles (a): patch,delete\n", ""},
 		"nothing":                            {"web", nil, "", ""},
 	} {
@@ -124,7 +111,6 @@ func TestNeeded(t *testing.T) {
 				{Group: "other.com", Kind: "Datum"}:                               {Resource: "data", Namespaced: true},
 				{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {Resource: "customresourcedefinitions"},
 			},
-			Parameters: map[Policy]schema.GroupKind{{"ValidatingAdmissionPolicy", "live"}: {Group: "other.com", Kind: "Datum"}},
 		})
 		require.Equal(t, tc.want, lines(scopes), name)
 		require.Equal(t, tc.warnings, strings.Join(warnings, "\n"), fmt.Sprintf("%s: warnings", name))

@@ -100,7 +100,7 @@ func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *P
 		request.Released[u] = u.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep
 	}
 
-	if err := planned.served(ctx, &request); err != nil {
+	if err := planned.served(&request); err != nil {
 		return cl.Explain("cannot determine the rights that "+planned.Target.String()+" needs", err)
 	}
 	scopes, warnings := permissions.Needed(request)
@@ -236,55 +236,20 @@ func (c *rbacCommand) stored(ctx context.Context, cl *cluster.Cluster, set corev
 	return all, nil
 }
 
-// served looks up the cluster's kinds and policies that the objects name.
-func (p *Planned) served(ctx context.Context, r *permissions.Request) error {
-	r.Kinds, r.Parameters = map[schema.GroupKind]permissions.Kind{}, map[permissions.Policy]schema.GroupKind{}
-	look := func(kind schema.GroupKind) error {
-		if _, known := r.Kinds[kind]; known {
-			return nil
-		}
-		mapping, err := p.Client.RESTMapper().RESTMapping(kind)
-		if meta.IsNoMatchError(err) {
-			return nil // the package creates it, or it is created later
-		}
-		if err != nil {
-			return err
-		}
-		r.Kinds[kind] = permissions.Kind{Resource: mapping.Resource.Resource, Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
-
-		return nil
-	}
-
+// served looks up the kinds of the objects in the cluster. The package creates other kinds, or they
+// are created later.
+func (p *Planned) served(r *permissions.Request) error {
+	r.Kinds = map[schema.GroupKind]permissions.Kind{}
 	for _, u := range r.Objects {
-		if err := look(u.GroupVersionKind().GroupKind()); err != nil {
+		kind := u.GroupVersionKind().GroupKind()
+		mapping, err := p.Client.RESTMapper().RESTMapping(kind)
+		if err != nil && !meta.IsNoMatchError(err) {
 			return err
 		}
-		policy, is := permissions.PolicyOf(u)
-		if !is {
-			continue
-		}
-
-		live := &unstructured.Unstructured{}
-		live.SetGroupVersionKind(schema.GroupVersionKind{Group: u.GroupVersionKind().Group, Version: u.GroupVersionKind().Version, Kind: policy.Kind})
-		err := p.Client.Get(ctx, client.ObjectKey{Name: policy.Name}, live)
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-			continue // left out, with a warning
-		}
-		if err != nil {
-			return err
-		}
-
-		if kind, has := permissions.ParameterOf(live); has {
-			r.Parameters[policy] = kind
+		if err == nil {
+			r.Kinds[kind] = permissions.Kind{Resource: mapping.Resource.Resource, Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
 		}
 	}
-
-	for _, kind := range r.Parameters {
-		if err := look(kind); err != nil {
-			return err
-		}
-	}
-
 	return nil
 }
 
