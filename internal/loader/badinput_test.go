@@ -70,10 +70,10 @@ func TestPhaseWithoutName(t *testing.T) {
 	}{
 		"lenient":              {plain, "[{title: first}, {name: second}]", `phase "first". The manifest has: second.`, "spec.phases"},
 		"lenient, no name":     {plain, "[{title: first}]", `phase "first"`, "spec.phases"},
-		"with a spec.version":  {plain + "  version: 1.0.0\n", "[{title: first}, {name: second}]", "spec.phases[0].name", `phase "first"`},
+		"with a spec.version":  {plain + "  version: 1.0.0\n", "[{title: first}, {name: second}]", "spec.phases[0].title", `phase "first"`},
 		"no phases":            {plain, "[]", "spec.phases: Required value", `phase "first"`},
 		"only dependencies":    {plain + "  dependencies: [{name: db, package: {name: db.example.com}}]\n", "[]", `phase "first". Add it to the manifest, which names no phases.`, "Required"},
-		"of all, with version": {plain + "  version: 1.0.0\n", "[{title: first}]", "spec.phases[0].name", `phase "first"`},
+		"of all, with version": {plain + "  version: 1.0.0\n", "[{title: first}]", "spec.phases[0].title", `phase "first"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

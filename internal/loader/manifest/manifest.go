@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
@@ -28,10 +29,6 @@ type Result struct {
 	Warnings violation.Violations
 
 	manifest, lock *document.Document
-	// misspelt maps absent fields to the unknown fields that were probably meant.
-	misspelt map[string]violation.Violation
-	// writeOnly are the fields of schemas with writeOnly: true.
-	writeOnly map[string]bool
 }
 
 // IsManifest reports whether a path is the path of a manifest or a lock.
@@ -62,59 +59,40 @@ func Read(files archive.Files, component string) (*Result, violation.Violations)
 		return nil, append(problems, *v)
 	}
 
-	decoded := r.decode(doc, violation.ReasonManifestInvalid, r.Manifest, &problems)
+	unknown := r.compare(doc, violation.ReasonManifestInvalid, reflect.TypeOf(r.Manifest))
+	wrong := decode(doc, violation.ReasonManifestInvalid, r.Manifest)
+	problems = append(problems, r.Doubtful(doc.Doubts...)...)
 	if component != "" {
 		r.Manifest.Name = component
 	}
 
 	problems = append(problems, r.readLock(files)...)
-	if !decoded {
-		return nil, problems
+	if wrong != nil {
+		return nil, append(append(problems, *wrong), unknown...)
+	}
+	if r.Strict && len(unknown) > 0 {
+		return r, append(problems, unknown...) // a misspelt field would also be missing
 	}
 
-	said := map[string]bool{}
-	for _, v := range r.validate(files) {
-		unknown, misspelt := r.misspeltFor(v.Field)
-		if v.Path != doc.Path || !misspelt {
-			problems = append(problems, v)
-		} else if !r.Strict && !said[unknown.Field] { // otherwise the unknown field is a problem itself
-			said[unknown.Field] = true
-			v.Line, v.Remedy = unknown.Line, fmt.Sprintf("%s is unknown. %s", unknown.Field, unknown.Remedy)
-			problems = append(problems, v)
-		}
+	found := r.validate(files)
+	if len(found) > 0 {
+		return r, append(append(problems, found...), unknown...) // one of them can be the cause
 	}
-
+	r.Warnings = append(r.Warnings, unknown...)
 	return r, problems
 }
 
-// misspeltFor returns the unknown field that was probably meant for an absent field, or for one
-// that contains it.
-func (r *Result) misspeltFor(field string) (unknown violation.Violation, found bool) {
-	for field != "" && !found {
-		unknown, found = r.misspelt[field]
-		field = field[:max(0, strings.LastIndexAny(field, ".["))]
-	}
-	return unknown, found
-}
-
-// decode decodes a document and collects its findings. It reports whether the result can be used.
-func (r *Result) decode(doc *document.Document, reason violation.Reason, into any, problems *violation.Violations) bool {
-	d := decoder{doc: doc, reason: reason}
-	d.decode(into)
-	if doc == r.manifest {
-		r.writeOnly, r.misspelt = d.writeOnly, d.misspelt
-	}
-
-	r.Warnings = append(append(r.Warnings, doc.Warnings...), d.warnings...)
-	for _, v := range d.unknown {
+// compare returns the fields of a document that its type does not have, and adds its warnings.
+func (r *Result) compare(doc *document.Document, reason violation.Reason, t reflect.Type) violation.Violations {
+	c := &comparison{doc: doc, reason: reason}
+	doc.Value = c.walk(doc.Value, t, "")
+	r.Warnings = append(append(r.Warnings, doc.Warnings...), c.unquoted...)
+	for i := range c.unknown {
 		if !r.Strict {
-			v.Details += ", dropped"
+			c.unknown[i].Details += ", dropped"
 		}
-		*problems = append(*problems, r.Doubtful(v)...)
 	}
-
-	*problems = append(append(*problems, d.problems...), r.Doubtful(doc.Doubts...)...)
-	return len(d.problems) == 0
+	return c.unknown
 }
 
 // Doubtful returns problems that only Package Operator accepts if Strict is set; otherwise it adds
@@ -141,10 +119,13 @@ func (r *Result) readLock(files archive.Files) violation.Violations {
 	}
 
 	l := &manifestsv1alpha1.PackageManifestLock{}
-	if r.decode(doc, violation.ReasonLockInvalid, l, &problems) {
-		r.Lock = l
+	unknown := r.compare(doc, violation.ReasonLockInvalid, reflect.TypeOf(l))
+	problems = append(problems, r.Doubtful(append(unknown, doc.Doubts...)...)...)
+	if wrong := decode(doc, violation.ReasonLockInvalid, l); wrong != nil {
+		return append(problems, *wrong)
 	}
 
+	r.Lock = l
 	return problems
 }
 

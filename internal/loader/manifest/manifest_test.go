@@ -73,9 +73,8 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// A misspelt required field is not reported as missing as well: the misspelt name is the only
-// problem. If Package Operator drops the field, it counts as missing, and the remedy names the
-// misspelt one.
+// A misspelt required field is not reported as missing as well. If Package Operator drops the field,
+// it is missing, and both are reported.
 func TestMisspeltFields(t *testing.T) {
 	t.Parallel()
 	const name = "metadata: {name: shop}"
@@ -85,11 +84,6 @@ func TestMisspeltFields(t *testing.T) {
 		{name, "{version: 1.0.0, scopes: [Cluster], phases: [{nam: a}]}", "spec.phases[0].nam", `Did you mean "name"?`},
 		{"metdata: {name: shop}", "{version: 1.0.0, scopes: [Cluster], phases: [{name: a}]}", "metdata", `Did you mean "metadata"?`},
 		{name, "{version: 1.0.0, scopes: [Cluster]}", "spec.phases", "List at least one phase."},
-		{name, "{scopes: [Cluster], phasse: [{name: a}]}", "spec.phases", `spec.phasse is unknown. Did you mean "phases"?`},
-		{"metdata: {name: shop}", "{scopes: [Cluster], phases: [{name: a}]}", "metadata.name", `metdata is unknown. Did you mean "metadata"?`},
-		{"metadta: {}\nmetdata: {name: shop}", "{scopes: [Cluster], phases: [{name: a}]}", "metadata.name", `metadta is unknown. Did you mean "metadata"?`},
-		{"Metadata: {}\nmetdata: {name: shop}", "{scopes: [Cluster], phases: [{name: a}]}", "metadata.name", ""},                // case is ignored
-		{name + "\nspce: {scopes: [Cluster], phases: [{name: a}]}", "", "spec.scopes", `spce is unknown. Did you mean "spec"?`}, // and not for each field
 	} {
 		text := "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\n" + test.metadata + "\n"
 		if test.spec != "" {
@@ -99,6 +93,10 @@ func TestMisspeltFields(t *testing.T) {
 		if len(problems) != 1 || problems[0].Field != test.field || problems[0].Remedy != test.remedy {
 			t.Errorf("%s, %s: %v", test.metadata, test.spec, problems)
 		}
+		r, problems := Read(archive.Files{"manifest.yaml": []byte(strings.Replace(text, "version: 1.0.0, ", "", 1))}, "")
+		if found := append(problems, r.Warnings...).Error(); !strings.Contains(found, test.field+": ") {
+			t.Errorf("without a version: %s, %s: %s", test.metadata, test.spec, found)
+		}
 	}
 }
 
@@ -107,18 +105,13 @@ func TestMisspeltFields(t *testing.T) {
 func TestManyProblems(t *testing.T) {
 	t.Parallel()
 	const head = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: shop}\nspec: {version: 1.0.0, scopes: [Cluster], phases: [{name: a}]}\n"
-	var unknown, numbers strings.Builder
-	numbers.WriteString("test: {template: [{name: a, context: {package: {metadata: {name: x, labels: {")
+	var unknown strings.Builder
 	for i := range 60_000 {
 		fmt.Fprintf(&unknown, "f%d: 1\n", i)
-		fmt.Fprintf(&numbers, "l%d: 1, ", i)
 	}
 
-	numbers.WriteString("}}}}}]}\n")
-	for reason, text := range map[string]string{"unknown fields": head + unknown.String(), "numbers that are to be texts": head + numbers.String()} {
-		_, problems := Read(archive.Files{"manifest.yaml": []byte(text)}, "")
-		if n := len(problems); n == 0 || n > limits.Violations+2 {
-			t.Errorf("%s: %d problems", reason, n)
-		}
+	_, problems := Read(archive.Files{"manifest.yaml": []byte(head + unknown.String())}, "")
+	if n := len(problems); n == 0 || n > limits.Violations+2 {
+		t.Errorf("%d problems", n)
 	}
 }

@@ -10,30 +10,17 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// probes checks the form of probes; package probes compiles them.
+// probes checks the form of probes. Package probes compiles them, and checks their selectors and
+// expressions.
 func (c *checker) probes(probes []corev1alpha1.ObjectSetProbe) {
 	for i := range probes {
 		field := fmt.Sprintf("spec.availabilityProbes[%d]", i)
-		c.selector(field+".selector", &probes[i].Selector)
 		if len(probes[i].Probes) == 0 {
 			c.invalid(field+".probes", "List at least one probe.", "Required value")
 		}
 		for j := range probes[i].Probes {
 			c.probe(fmt.Sprintf("%s.probes[%d]", field, j), &probes[i].Probes[j])
 		}
-	}
-}
-
-// selector requires a kind and a valid label selector.
-func (c *checker) selector(field string, s *corev1alpha1.ProbeSelector) {
-	switch {
-	case s.Kind == nil:
-		c.invalid(field+".kind", "Name the group and the kind of the objects.", "Required value")
-	case s.Kind.Kind == "":
-		c.invalid(field+".kind.kind", "", "Required value")
-	}
-	if _, err := metav1.LabelSelectorAsSelector(s.Selector); err != nil {
-		c.invalid(field+".selector", "", "%v", err)
 	}
 }
 
@@ -49,13 +36,10 @@ func (c *checker) probe(field string, p *corev1alpha1.Probe) {
 
 	if p.FieldsEqual != nil {
 		set++
-		c.notEmpty(field+".fieldsEqual.fieldA", p.FieldsEqual.FieldA)
-		c.notEmpty(field+".fieldsEqual.fieldB", p.FieldsEqual.FieldB)
 	}
 
 	if p.CEL != nil {
 		set++
-		c.notEmpty(field+".cel.rule", p.CEL.Rule)
 		if c.r.Strict {
 			c.notEmpty(field+".cel.message", p.CEL.Message)
 		}
