@@ -52,7 +52,6 @@ func (c *check) run() *object {
 	c.labels()
 	c.assignment(annotations)
 	c.secrets(annotations)
-	c.nulls()
 	if len(c.problems) > 0 {
 		return nil
 	}
@@ -207,25 +206,6 @@ func isEmpty(v any) bool {
 // isFilled is the opposite of isEmpty, for slices.ContainsFunc.
 func isFilled(v any) bool { return !isEmpty(v) }
 
-// nulls warns about nulls in the output of templates, which usually come from a value that is
-// missing. Definitions are left out, because null is a valid default in their schemas.
-func (c *check) nulls() {
-	if !c.r.rendered[c.doc.Path] || c.out.gvk.Kind == crdKind.Kind {
-		return
-	}
-
-	const most = 5
-	count := 0
-	walk(c.body, "", func(field string, v any) bool {
-		if v != nil {
-			return true
-		}
-		c.warn(violation.ReasonObjectInvalid, field, "Quote it, give it a default, or leave the field out.", "the template renders it to null")
-		count++
-		return count < most
-	})
-}
-
 // finish removes the annotations of the loader, adds the labels of the package, and encodes the
 // object in the form that is stored.
 func (c *check) finish(annotations map[string]any) *object {
@@ -261,7 +241,6 @@ func (c *check) finish(annotations map[string]any) *object {
 		return nil
 	}
 
-	c.out.images = append(c.out.images, c.r.locked.in(raw)...)
 	c.out.stored.Object = runtime.RawExtension{Raw: raw}
 	c.out.at = c.r.sourceOf(c.at("", "metadata.name"))
 	c.out.at.Field, c.out.at.Details = "", ""

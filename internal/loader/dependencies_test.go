@@ -87,20 +87,6 @@ func TestBundleOfDependencies(t *testing.T) {
 	}
 }
 
-// Dependencies are accepted without a cluster, and in a cluster that resolves them.
-func TestUnresolvedDependencies(t *testing.T) {
-	t.Parallel()
-	files := pkg("manifest.yaml", plain+"  dependencies: [{name: db, package: {name: db.example.com}}, {name: c, optional: true, api: {apiVersion: v1, kind: X}}]\n")
-	const refused = "Not supported by this version in manifest.yaml idx 0 line 7: spec.dependencies[0].package: dependencies of this form are not resolved yet. " +
-		"Remove it, mark it as optional, or use a later version."
-	require.Equal(t, refused, lines(t, files, namespaced(inCluster("v1.36.3", ""))))
-	for _, opts := range []Options{namespaced(), namespaced(inCluster("v1.36.3", ""), func(o *Options) { o.ResolvesDependencies = true })} {
-		if p, err := Load(context.Background(), files, opts); err != nil || len(p.Warnings) > 0 {
-			t.Error(err, p)
-		}
-	}
-}
-
 func TestDependencyProblems(t *testing.T) {
 	t.Parallel()
 	list := func(entries ...string) string { return "  dependencies: [" + strings.Join(entries, ", ") + "]\n" }
@@ -164,7 +150,7 @@ func TestProvides(t *testing.T) {
 		if err == nil && (len(p.Warnings) == 0) != (test.warning == "") || err == nil && !strings.Contains(p.Warnings.Error(), test.warning) {
 			t.Errorf("%s: %v", test.reason, p.Warnings)
 		}
-		if p, err := Load(context.Background(), files, namespaced(cluster, inCluster("v1.36.3", ""), func(o *Options) { o.ResolvesDependencies = true })); err == nil && len(p.Warnings) > 0 {
+		if p, err := Load(context.Background(), files, namespaced(cluster, inCluster("v1.36.3", ""))); err == nil && len(p.Warnings) > 0 {
 			t.Errorf("%s, in a cluster: %v", test.reason, p.Warnings)
 		}
 	}

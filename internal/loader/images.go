@@ -17,6 +17,18 @@ import (
 
 const statusImagesBytes = 8 << 10 // limit of the images in a status, as JSON: a quarter of it
 
+// lockedImages are the images of a lock by the references that templates see.
+type lockedImages map[string]corev1alpha1.PackageImage
+
+// repositoryOf strips tag and digest from a reference.
+func repositoryOf(ref string) string {
+	ref, _, _ = strings.Cut(ref, "@")
+	if colon := strings.LastIndexByte(ref, ':'); colon > strings.LastIndexByte(ref, '/') {
+		ref = ref[:colon]
+	}
+	return ref
+}
+
 // lockedImages returns the images of the lock. refs are their references by name.
 func (l *load) lockedImages(refs map[string]string) lockedImages {
 	lock := l.unit.result.Lock
@@ -157,9 +169,12 @@ func mappings(v any) []map[string]any {
 	return out
 }
 
-// usedImages returns the images that objects name, like reportedImages.
+// usedImages returns the images of containers and of the lock, like reportedImages.
 func (l *load) usedImages(objects []*object) (images []corev1alpha1.PackageImage, omitted int) {
 	refs := map[string]bool{}
+	for ref := range l.locked {
+		refs[ref] = true
+	}
 	for _, o := range objects {
 		for _, image := range o.images {
 			refs[image] = true

@@ -32,19 +32,18 @@ func locked(name, image, letter string) string {
 	return fmt.Sprintf("{name: %s, image: %q, digest: %q}", name, image, digestOf(letter))
 }
 
-// The images of a package are the images that its objects name, in the form for the API server.
+// The images of a package are the images of its containers and of its lock, in the form for the API
+// server.
 func TestImages(t *testing.T) {
 	t.Parallel()
 	files := pkg(
-		"manifest.yaml", plain+"  images: [{name: web, image: 'nginx:1.2'}, {name: agent, image: quay.io/x/agent:v1}, {name: sum, image: quay.io/x/sum}, {name: escaped, image: quay.io/x/escaped}, {name: copied, image: quay.io/x/copied}, {name: unused, image: quay.io/x/unused}]\n",
-		"manifest.lock.yaml", lockText(locked("web", "nginx:1.2", "a"), locked("agent", "quay.io/x/agent:v1", "b"), locked("sum", "quay.io/x/sum", "c"), locked("escaped", "quay.io/x/escaped", "e"),
-			locked("copied", "quay.io/x/copied", "f"), locked("unused", "quay.io/x/unused", "d")),
+		"manifest.yaml", plain+"  images: [{name: web, image: 'nginx:1.2'}, {name: agent, image: quay.io/x/agent:v1}, {name: sum, image: quay.io/x/sum}, {name: unused, image: quay.io/x/unused}]\n",
+		"manifest.lock.yaml", lockText(locked("web", "nginx:1.2", "a"), locked("agent", "quay.io/x/agent:v1", "b"), locked("sum", "quay.io/x/sum", "c"), locked("unused", "quay.io/x/unused", "d")),
 		"web.yaml.gotmpl", workload("apps/v1", "Deployment", "web", "{template: {spec: {initContainers: [{image: 'busybox:1'}], containers: [{image: '{{.images.web}}', env: [{name: RELATED_IMAGE_AGENT, value: '{{.images.agent}}'}]}, {image: 'example.com/by@"+digestOf("1")+"'}]}}}"),
 		"again.yaml.gotmpl", workload("apps/v1", "DaemonSet", "again", "{template: {spec: {containers: [{image: '{{.images.web}}', args: ['--sum={{.images.sum}},x']}, {image: 'nginx@"+digestOf("a")+"'}]}}}"),
 		"cron.yaml", workload("batch/v1", "CronJob", "cron", "{jobTemplate: {spec: {template: {spec: {containers: [{image: 'cron:latest'}]}}}}}"),
 		"pod.yaml", workload("v1", "Pod", "pod", "{containers: [{image: 'pod:1'}, {name: none}], volumes: [{image: {reference: 'quay.io/x/models:v2'}}, {name: other}]}"),
 		"odd.yaml", workload("example.com/v1", "Odd", "odd", "{template: {spec: {containers: [{image: [a]}, {image: ''}, text, {image: '%not a reference%'}, {image: 'short@sha256:abc'}]}}}"),
-		"config.yaml.gotmpl", configMap("config", "first", "data:\n  images: |\n    more:\n    {{.images.escaped}}\n    docker://{{.images.copied}}\n"),
 	)
 
 	p, err := Load(context.Background(), files, namespaced(func(o *Options) {
@@ -57,9 +56,8 @@ func TestImages(t *testing.T) {
 		{Image: "cron:latest"},
 		{Image: "example.com/by", Digest: digestOf("1")},
 		{Name: "agent", Image: "mirror.example:5000/x/agent:v1", Digest: digestOf("b")},
-		{Name: "copied", Image: "mirror.example:5000/x/copied", Digest: digestOf("f")},
-		{Name: "escaped", Image: "mirror.example:5000/x/escaped", Digest: digestOf("e")},
 		{Name: "sum", Image: "mirror.example:5000/x/sum", Digest: digestOf("c")},
+		{Name: "unused", Image: "mirror.example:5000/x/unused", Digest: digestOf("d")},
 		{Image: "nginx", Digest: digestOf("a")},
 		{Name: "web", Image: "nginx:1.2", Digest: digestOf("a")},
 		{Image: "pod:1"},

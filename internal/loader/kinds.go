@@ -10,7 +10,6 @@ var (
 	// These kinds have rules of their own in the loader.
 	crdKind        = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 	apiServiceKind = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
-	namespaceKind  = schema.GroupKind{Kind: "Namespace"}
 	secretKind     = schema.GroupKind{Kind: "Secret"}
 )
 

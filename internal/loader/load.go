@@ -72,7 +72,6 @@ func (l *load) run() *Package {
 			l.add(unmet...)
 			return nil
 		}
-		l.unresolved()
 	}
 
 	l.add(checkPackageName(l.opts.Package.Metadata.Name)...)
@@ -276,7 +275,6 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 	l.add(duplicates(read.objects, l.opts.scope(), l.opts.Package.Metadata.Namespace)...)
 	l.add(exposedToAgents(read.objects)...)
 	l.add(scopesOfDefinitions(read.objects, l.opts.scope())...)
-	l.warnings = append(l.warnings, tooEarly(read.objects, phasesOf(&r.Manifest.Spec))...)
 	return read.objects
 }
 

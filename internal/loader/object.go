@@ -23,7 +23,7 @@ type object struct {
 	defines   *definition
 	// aggregates is the API of an APIService with its own server.
 	aggregates schema.GroupVersion
-	// images are the images of its containers, and references of the lock in it.
+	// images are the images of its containers.
 	images []string
 }
 

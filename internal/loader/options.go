@@ -55,9 +55,6 @@ type Options struct {
 	// Others returns the other installations of a package. If nil, a package that has to be unique
 	// is refused.
 	Others func(packageName string) []Other
-	// ResolvesDependencies means that dependencies on packages and APIs are resolved before any
-	// write. Otherwise they are refused in a cluster, and optional ones become warnings.
-	ResolvesDependencies bool
 	// ImageOverride changes references of the lock. It can be nil.
 	ImageOverride func(string) string
 	// Rewrite changes references of containers and image volumes that are not in the lock. It can

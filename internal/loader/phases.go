@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/loader/manifest"
@@ -56,37 +54,6 @@ func place(at violation.Violation) string {
 		text += fmt.Sprintf(" line %d", at.Line)
 	}
 	return text
-}
-
-// tooEarly warns about objects that do not come after their namespace or definition.
-func tooEarly(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) violation.Violations {
-	number := map[string]int{}
-	for i, p := range phases {
-		number[p.Name] = i
-	}
-
-	definitions, namespaces := map[schema.GroupKind]*object{}, map[string]*object{}
-	for _, o := range all {
-		if o.defines != nil {
-			definitions[o.defines.kind] = o
-		}
-		if o.gvk.GroupKind() == namespaceKind {
-			namespaces[o.name] = o
-		}
-	}
-
-	var warnings violation.Violations
-	for _, o := range all {
-		for _, needed := range []*object{definitions[o.gvk.GroupKind()], namespaces[o.namespace]} {
-			if needed == nil || number[needed.phase] < number[o.phase] {
-				continue
-			}
-			warnings = append(warnings, o.violation(violation.ReasonObjectInvalid, "").Because("Put it into a later phase.",
-				"phase %q does not come after phase %q, which brings the %s that it needs", o.phase, needed.phase, needed.gvk.Kind))
-		}
-	}
-
-	return warnings
 }
 
 // collect sorts the objects into the phases of the manifest. Phases without objects are left out.

@@ -252,8 +252,8 @@ func TestMessagesHaveNoSensitiveValues(t *testing.T) {
 		checkClean(t, test.reason, err.Error())
 	}
 
-	p, err := Load(context.Background(), object("    package-operator.run/expose-secret-values: 'true'\ndata: {'a{{.config.password}}': null}\n"), withSecret())
-	if err != nil || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0].String(), "renders it to null") {
+	p, err := Load(context.Background(), object("    package-operator.run/expose-secret-values: 'true'\ndata: {'a{{.config.password}}': a, 'a{{.config.password}}': b}\n"), withSecret())
+	if err != nil || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0].String(), "the key stands twice") {
 		t.Fatal(err, p)
 	}
 

@@ -135,9 +135,8 @@ type ResolvedPackage struct {
 	// +optional
 	Provides []ProvidedAPI `json:"provides,omitempty"`
 
-	// Images of the containers and image volumes of its objects, and images of its lock
-	// that the objects name elsewhere, sorted by image. At most 50 with 8 KiB, or fewer
-	// if the status has no room.
+	// Images of the containers and image volumes of its objects, and images of its lock,
+	// sorted by image. At most 50 with 8 KiB, or fewer if the status has no room.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=atomic
 	// +optional

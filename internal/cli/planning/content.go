@@ -119,7 +119,7 @@ func (p *Planned) loaderOptions(ctx context.Context, cl *cluster.Cluster) (loade
 	}
 
 	opts := sources.Options(pkg, values)
-	opts.Environment, opts.Package.Image, opts.ResolvesDependencies = env, cmp.Or(spec.Image, loader.StaticImage), true
+	opts.Environment, opts.Package.Image = env, cmp.Or(spec.Image, loader.StaticImage)
 	// A kind that the cluster does not serve is unknown, which is not the same as cluster-scoped.
 	opts.Namespaced = func(gk schema.GroupKind) (namespaced, known bool) {
 		m, err := p.there.RESTMapper().RESTMapping(gk)

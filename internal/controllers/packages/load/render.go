@@ -173,7 +173,7 @@ func (p *Pipeline) optionsFor(in Request, values *sources.Values) loader.Options
 		o.Namespaced = in.Namespaced
 	}
 
-	o.Package.Image, o.ResolvesDependencies, o.Bytes = in.Origin.Image, true, p.Memory.PackageBytes()
+	o.Package.Image, o.Bytes = in.Origin.Image, p.Memory.PackageBytes()
 	o.Others = func(name string) []loader.Other {
 		others := []loader.Other{}
 		for _, key := range in.installations(name) {
