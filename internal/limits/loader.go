@@ -21,7 +21,7 @@ const (
 const (
 	ReferenceBytes        = 1024              // an image reference
 	Tags                  = 50_000            // tags of a repository, to select one from
-	RegistryEntries       = 50_000            // entries of a list that a registry sends
+	RegistryEntries       = 50_000            // entries and fields of a list that a registry sends
 	ImageManifestBytes    = 4 << 20           // an image manifest; the distribution specification requires as much
 	ResponseHeaderBytes   = 256 << 10         // internal: the header of one response
 	Redirects             = 10                // redirects of one request

@@ -61,7 +61,7 @@ func (r *RegistryFlags) Puller(folder string, refs ...string) (*registry.Puller,
 		return nil, err
 	}
 	opts.Policy.Local = true // of the user's own machine
-	opts.Folder, opts.Once, opts.UserAgent = folder, true, "kubectl-package/"+version.Get()
+	opts.Folder, opts.UserAgent = folder, "kubectl-package/"+version.Get()
 	opts.InsecureRegistries = slices.Clone(r.insecure)
 
 	for _, text := range refs {

@@ -147,8 +147,7 @@ func (s State) notPulled() Cause {
 		c = Cause{Text: oneLine(s.PullError)}
 	}
 	c = ending(c)
-	// The manager's message ends with the same remark, which must not appear twice.
-	if remedy := strings.TrimRight(strings.TrimSuffix(c.Remedy, "; the pull is retried automatically."), "."); remedy != "" {
+	if remedy := strings.TrimRight(c.Remedy, "."); remedy != "" {
 		c.Remedy = remedy + ". "
 	}
 	c.Text = strings.TrimSuffix(c.Text, ".")

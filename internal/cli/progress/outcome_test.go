@@ -196,7 +196,7 @@ func TestCauseOf(t *testing.T) {
 		"configuration and the package": {progress.State{Target: target, Observed: true, Invalid: "Config invalid: spec.config.a: wrong\nTemplate error: wrong"},
 			"the package cannot be installed as it is: Config invalid: spec.config.a: wrong",
 			"Correct it in the package and push it again, then: kubectl package retry package/web -n shop", 1},
-		"no registry": {progress.State{Target: target, Observed: true, PullError: "registry unreachable: no such host. Check the host in the image reference; the pull is retried automatically."},
+		"no registry": {progress.State{Target: target, Observed: true, PullError: "registry unreachable: no such host. Check the host in the image reference."},
 			"the image cannot be pulled: registry unreachable: no such host",
 			"Check the host in the image reference. Once that is fixed, it is retried automatically; to retry at once: kubectl package retry package/web -n shop", 0},
 		"no manager": {progress.State{Target: target}, "no manager has noticed it",

@@ -165,7 +165,7 @@ func (o Options) Transport(registry string, base *http.Transport) (http.RoundTri
 
 	base.Proxy = o.proxyOf(registry)
 	base.OnProxyConnectResponse = func(_ context.Context, proxy *url.URL, connect *http.Request, resp *http.Response) error {
-		if failed := o.checkAnswer(registry, proxy.Host, connect.Host, resp.StatusCode); failed != nil {
+		if failed := checkAnswer(proxy.Host, connect.Host, resp.StatusCode); failed != nil {
 			return fmt.Errorf("%w. %s", failed, failed.remedy)
 		}
 		return nil

@@ -110,7 +110,7 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 	switch {
 	case errors.As(err, &badCert), errors.As(err, &badAlert):
 		e.Reason, e.Details = ReasonUnreachable, err.Error()
-		e.Remedy = p.opts.certificateAdvice(p.registryOf(ref), err)
+		e.Remedy = "Give its certificate authority: --registry-ca " + settingKey(p.registryOf(ref)) + "=FILE."
 	case errors.As(err, &own):
 		e.Reason, e.Details, e.Remedy, e.Temporary, e.after = own.reason, own.details, own.remedy, own.temporary, own.after
 		if own.reason == ReasonLimit && own.remedy == "" {
@@ -140,34 +140,19 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 	}
 
 	if isOfProxy(err) {
-		e.Remedy = p.opts.proxyAdvice(p.registryOf(ref))
+		e.Remedy = proxyRemedy
 	}
 
-	e.Details, e.Remedy = secrets.redact(e.Details)+p.redirected(ref), cmp.Or(e.Remedy, p.remedy(e.Reason))
+	e.Details, e.Remedy = secrets.redact(e.Details)+p.redirected(ref), cmp.Or(e.Remedy, remedies[e.Reason])
 	return e
 }
 
 // remedies apply if there is nothing more specific.
 var remedies = map[Reason]string{
-	ReasonTimeout:        "Ask the administrator of the registry; the pull is retried automatically.",
-	ReasonUnreachable:    "Check the host in the image reference, and that the cluster reaches it; the pull is retried automatically.",
-	ReasonUnavailable:    "Ask the administrator of the registry; the pull is retried automatically.",
+	ReasonTimeout:        "Ask the administrator of the registry.",
+	ReasonUnreachable:    "Check the host in the image reference, and that it can be reached.",
+	ReasonUnavailable:    "Ask the administrator of the registry.",
 	ReasonDigestMismatch: "Push the image again, and ask the administrator of the registry.",
-}
-
-// onceRemedies replace remedies if the caller does not retry.
-var onceRemedies = map[Reason]string{
-	ReasonTimeout:     "Try again, or ask the administrator of the registry.",
-	ReasonUnreachable: "Check the host in the image reference, and that it can be reached from here.",
-	ReasonUnavailable: "Try again, or ask the administrator of the registry.",
-}
-
-// remedy returns the default remedy of a reason.
-func (p *Puller) remedy(reason Reason) string {
-	if text := onceRemedies[reason]; p.opts.Once && text != "" {
-		return text
-	}
-	return remedies[reason]
 }
 
 // timeoutText names the limit that a registry exceeded.

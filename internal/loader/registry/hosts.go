@@ -1,8 +1,6 @@
 package registry
 
 import (
-	"cmp"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -12,8 +10,6 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
-
-	"lockstep.run/lockstep/internal/kube/outbound"
 )
 
 // Authorities are PEM files with additional certificate authorities, by registry. Like Proxies,
@@ -130,12 +126,15 @@ func (o *Options) proxyOf(registry string) func(*http.Request) (*url.URL, error)
 	}
 }
 
+// proxyRemedy is the remedy for an error of a proxy.
+const proxyRemedy = "Check the proxy, which --registry-proxy or HTTPS_PROXY names."
+
 // checkAnswer returns why a proxy does not connect to a host, without quoting its answer.
-func (o *Options) checkAnswer(registry, proxy, host string, status int) *failure {
+func checkAnswer(proxy, host string, status int) *failure {
 	if status == http.StatusOK {
 		return nil
 	}
-	failed := failf(ReasonUnreachable, o.proxyAdvice(registry), "the proxy %s answers %d %s for %s", proxy, status, http.StatusText(status), host)
+	failed := failf(ReasonUnreachable, proxyRemedy, "the proxy %s answers %d %s for %s", proxy, status, http.StatusText(status), host)
 	failed.temporary = true
 	return failed
 }
@@ -144,58 +143,4 @@ func (o *Options) checkAnswer(registry, proxy, host string, status int) *failure
 func isOfProxy(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && (op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks "))
-}
-
-// certificateAdvice returns where to put the certificate authority for a host whose certificate
-// does not verify.
-func (o *Options) certificateAdvice(registry string, err error) string {
-	host := registry
-	var request *url.Error
-	if errors.As(err, &request) {
-		if u, err := url.Parse(request.URL); err == nil {
-			host = u.Host
-		}
-	}
-	if key, ok := hostOfSetting(o.Authorities, registry, host); ok {
-		return fmt.Sprintf("Put its certificate authority into the file that --registry-ca names for %s.", key)
-	}
-	return "Give its certificate authority: --registry-ca " + outbound.Redact(settingKey(host)) + "=FILE."
-}
-
-// proxyAdvice returns where the proxy of a registry is configured.
-func (o *Options) proxyAdvice(registry string) string {
-	if key, ok := hostOfSetting(o.Proxies, registry, registry); ok {
-		return fmt.Sprintf("Check the proxy that --registry-proxy names for %s.", key)
-	}
-	return "Check the proxy of the environment (HTTPS_PROXY), or name another one: --registry-proxy " + settingKey(registry) + "=URL."
-}
-
-// proxySecrets returns the texts that messages about a registry must not contain.
-func (o *Options) proxySecrets(registry string) []string {
-	var found []string
-	add := func(proxy *url.URL) {
-		if proxy == nil || proxy.User == nil {
-			return
-		}
-		password, _ := proxy.User.Password()
-		escaped := url.UserPassword("", password).String()
-		basic := base64.StdEncoding.EncodeToString([]byte(proxy.User.Username() + ":" + password))
-		for _, text := range []string{password, strings.TrimPrefix(escaped, ":"), cmp.Or(password, proxy.User.Username()), basic} {
-			if len(text) >= 4 && !slices.Contains(found, text) {
-				found = append(found, text)
-			}
-		}
-	}
-
-	for _, proxy := range o.Proxies {
-		add(proxy)
-	}
-
-	if proxy, err := o.Proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: registry}}); err == nil {
-		add(proxy)
-	}
-
-	// Longer texts come first, so that none is redacted only in part.
-	slices.SortFunc(found, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
-	return found
 }

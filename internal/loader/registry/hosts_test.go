@@ -145,8 +145,8 @@ func TestRegistriesApart(t *testing.T) {
 		authorities Authorities
 		host, want  string
 	}{
-		{"the other's authority, of a proxied one", Authorities{"a.example": caOfB, b.host: caOfA}, "a.example", "Put its certificate authority into the file that --registry-ca names for a.example."},
-		{"the other's authority", Authorities{"a.example": caOfB, b.host: caOfA}, b.host, "Put its certificate authority into the file that --registry-ca names for " + b.host + "."},
+		{"the other's authority, of a proxied one", Authorities{"a.example": caOfB, b.host: caOfA}, "a.example", "Give its certificate authority: --registry-ca a.example=FILE."},
+		{"the other's authority", Authorities{"a.example": caOfB, b.host: caOfA}, b.host, "Give its certificate authority: --registry-ca " + b.host + "=FILE."},
 		{"an authority of the other alone", Authorities{"a.example": caOfB}, b.host, "Give its certificate authority: --registry-ca " + b.host + "=FILE."},
 		{"another port is another registry", Authorities{"127.0.0.1": caOfB}, b.host, "Give its certificate authority: --registry-ca " + b.host + "=FILE."},
 	} {
@@ -199,7 +199,7 @@ func TestRedirectsOfProxiedRegistries(t *testing.T) {
 
 	_, foreign := issue(t)
 	opts := Options{Proxies: Proxies{"a.example": proxy.url}, Authorities: Authorities{"a.example": ca, "storage.example": foreign}, Proxy: noProxy}
-	require.ErrorContains(t, pullOf(newPuller(t, opts), "a.example"), "into the file that --registry-ca names for storage.example.", "a host that is named itself")
+	require.ErrorContains(t, pullOf(newPuller(t, opts), "a.example"), "x509", "a host that is named itself")
 
 	proxy.seen()
 	target = "https://169.254.169.254"
@@ -281,20 +281,19 @@ func TestProxyErrors(t *testing.T) {
 
 	const gone = "127.0.0.1:1" // no other server gets this port
 	at := func(address string) *url.URL { return &url.URL{Host: address} }
-	named, environment := "Check the proxy that --registry-proxy names for a.example.", "Check the proxy of the environment (HTTPS_PROXY), or name another one: --registry-proxy a.example=URL."
 	for _, test := range []struct {
 		reason      string
 		proxy       *url.URL
 		environment bool
 		want        []string
 	}{
-		{"other credentials", as(proxy.url, "http", password+"x"), false, []string{"answers 407 Proxy Authentication Required for a.example:443", proxy.url.Host, named}},
-		{"credentials in its answer", as(at(hostile.Addr().String()), "http", password), false, []string{"answers 502 Bad Gateway", named}},
-		{"no connection", as(at(gone), "http", password), false, []string{"connection refused", named}},
-		{"no connection by TLS", as(proxy.url, "https", password), false, []string{named}},
-		{"no connection by SOCKS", as(at(gone), "socks5", password), false, []string{"connection refused", named}},
-		{"no SOCKS", as(at(hostile.Addr().String()), "socks5h", password), false, []string{named}},
-		{"of the environment", as(at(gone), "http", password), true, []string{"connection refused", environment}},
+		{"other credentials", as(proxy.url, "http", password+"x"), false, []string{"answers 407 Proxy Authentication Required for a.example:443", proxy.url.Host, proxyRemedy}},
+		{"credentials in its answer", as(at(hostile.Addr().String()), "http", password), false, []string{"answers 502 Bad Gateway", proxyRemedy}},
+		{"no connection", as(at(gone), "http", password), false, []string{"connection refused", proxyRemedy}},
+		{"no connection by TLS", as(proxy.url, "https", password), false, []string{proxyRemedy}},
+		{"no connection by SOCKS", as(at(gone), "socks5", password), false, []string{"connection refused", proxyRemedy}},
+		{"no SOCKS", as(at(hostile.Addr().String()), "socks5h", password), false, []string{proxyRemedy}},
+		{"of the environment", as(at(gone), "http", password), true, []string{"connection refused", proxyRemedy}},
 	} {
 		opts := opts
 		opts.Proxies = Proxies{"a.example": test.proxy}

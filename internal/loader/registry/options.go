@@ -47,10 +47,8 @@ type Options struct {
 	// imageCacheBytes.
 	CacheBytes int64
 	// Proxy is http.ProxyFromEnvironment by default. Proxies of single registries take precedence.
-	Proxy   func(*http.Request) (*url.URL, error)
-	Proxies Proxies
-	// Once is set if the caller, such as a command, does not retry.
-	Once      bool
+	Proxy     func(*http.Request) (*url.URL, error)
+	Proxies   Proxies
 	UserAgent string
 	// Timeouts default to the ones in package limits.
 	Timeouts Timeouts

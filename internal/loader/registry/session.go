@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,7 +60,6 @@ func (s *session) start(ctx context.Context) error {
 		return failf(ReasonLocal, bundleRemedy, "%v", err)
 	}
 
-	s.secrets.values = append(s.secrets.values, s.p.opts.proxySecrets(s.repo.RegistryStr())...)
 	auth, err := s.credentials(ctx)
 	if err != nil {
 		return failf(ReasonUnauthorized, "Check the Docker config or the pull secret.", "the credentials for %s cannot be read", s.repo.RegistryStr())
@@ -229,19 +229,36 @@ func (s *session) blob(ctx context.Context, d v1.Descriptor, w io.Writer) error 
 // content is a manifest or an index. The content that the digest covers decides which, and not the
 // headers of the response.
 type content struct {
-	SchemaVersion int                 `json:"schemaVersion"`
-	MediaType     types.MediaType     `json:"mediaType"`
-	Manifests     list[v1.Descriptor] `json:"manifests"`
-	Layers        list[v1.Descriptor] `json:"layers"`
-	Config        *v1.Descriptor      `json:"config"`
+	SchemaVersion int             `json:"schemaVersion"`
+	MediaType     types.MediaType `json:"mediaType"`
+	Manifests     []v1.Descriptor `json:"manifests"`
+	Layers        []v1.Descriptor `json:"layers"`
+	Config        *v1.Descriptor  `json:"config"`
+}
+
+// decode decodes JSON from a registry. Empty elements of a list take a hundred times as much memory as
+// their text, so commas are limited.
+func decode(what string, data []byte, into any) error {
+	if bytes.Count(data, []byte(",")) > limits.RegistryEntries {
+		return failf(ReasonLimit, "", "%s has more than %d entries and fields", what, limits.RegistryEntries)
+	}
+	if json.Unmarshal(data, into) != nil {
+		return undecodable(what)
+	}
+	return nil
+}
+
+// undecodable returns the failure for data from a registry that does not have the expected form.
+func undecodable(what string) error {
+	return failf(ReasonInvalidImage, "", "%s is not a JSON object of the expected form", what)
 }
 
 // parseContent decodes a manifest or an index, and refuses forms that clients understand
 // differently.
 func parseContent(data []byte) (*content, error) {
 	var c content
-	if err := json.Unmarshal(data, &c); err != nil {
-		return nil, undecodable("the manifest", err)
+	if err := decode("the manifest", data, &c); err != nil {
+		return nil, err
 	}
 
 	isIndex := c.MediaType.IsIndex()

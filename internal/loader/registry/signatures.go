@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -266,8 +265,7 @@ func (s *session) tagged(ctx context.Context, tag string) ([]byte, error) {
 	return data, err
 }
 
-// referrers has the manifests that refer to an image. It keeps only the relevant part of a list of
-// any length.
+// referrers has the manifests that refer to an image. It keeps only the relevant part of their list.
 type referrers struct {
 	// bundles might be signatures; at most limits.Signatures.
 	bundles []v1.Hash
@@ -275,10 +273,8 @@ type referrers struct {
 	attestations int
 	// unread is the minimum number of further bundles.
 	unread int
-	// listed is the number of entries that were examined, at most limits.RegistryEntries. cut means
-	// that there are more.
+	// listed is the number of entries that were examined.
 	listed int
-	cut    bool
 }
 
 // referrer has the required fields of a descriptor.
@@ -290,18 +286,21 @@ type referrer struct {
 	} `json:"annotations"`
 }
 
-// UnmarshalJSON adds the entries of a page.
-func (r *referrers) UnmarshalJSON(page []byte) error {
-	return each(page, func(d referrer) error {
-		if r.listed == limits.RegistryEntries {
-			r.cut = true
-			r.unread++ // the rest of the list
-			return errStop
-		}
-		r.listed++
+// add adds the entries of a page.
+func (r *referrers) add(data []byte) error {
+	const what = "the list of referrers"
+	var page struct {
+		Manifests []referrer `json:"manifests"`
+	}
+	if err := decode(what, data, &page); err != nil {
+		return err
+	}
+
+	r.listed += len(page.Manifests)
+	for _, d := range page.Manifests {
 		switch predicate := d.Annotations.Predicate; {
 		case d.Digest == v1.Hash{}:
-			return errors.New("no digest")
+			return undecodable(what)
 		case !mayBeBundle(d.ArtifactType):
 		case predicate != "" && predicate != imagepolicy.PredicateType:
 			r.attestations++
@@ -310,18 +309,8 @@ func (r *referrers) UnmarshalJSON(page []byte) error {
 		default:
 			r.bundles = append(r.bundles, d.Digest)
 		}
-		return nil
-	})
-}
-
-// add adds a list of referrers, which can be empty.
-func (r *referrers) add(data []byte) error {
-	index := struct {
-		Manifests *referrers `json:"manifests"`
-	}{r}
-	if err := json.Unmarshal(data, &index); err != nil {
-		return undecodable("the list of referrers", err)
 	}
+
 	return nil
 }
 
@@ -339,7 +328,10 @@ func (s *session) referrers(ctx context.Context, digest v1.Hash) (*referrers, er
 			return s.referrersOfTag(ctx, digest)
 		case err != nil:
 			return nil, err
-		case following == "" || following == next || found.listed == before || found.cut:
+		case following == "" || following == next || found.listed == before:
+			return found, nil
+		case found.listed >= limits.RegistryEntries:
+			found.unread++ // the further pages
 			return found, nil
 		}
 		next = following

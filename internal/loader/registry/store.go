@@ -26,10 +26,7 @@ type store struct {
 	limit   int64
 	onError func(error)
 
-	mu sync.Mutex
-	// size is the size of the folder when it was last listed, plus the blobs stored since.
-	size   int64
-	looked time.Time
+	mu sync.Mutex // of evictions
 }
 
 const (
@@ -37,9 +34,6 @@ const (
 	tempPattern = "incoming-"
 	// tempAge is the age from which a temporary file is considered abandoned.
 	tempAge = time.Hour
-	// lookInterval is the interval for listing the folder, because other processes write to it as
-	// well.
-	lookInterval = time.Minute
 )
 
 // newStore creates the folder. Only its owner can read it, because blobs can be of private images.
@@ -147,34 +141,19 @@ func (s view) put(h v1.Hash, download func(io.Writer) error) (*os.File, error) {
 		return f, nil
 	}
 
-	size := int64(0)
-	if info, err := f.Stat(); err == nil {
-		size = info.Size()
-	}
-
-	s.evict(filepath.Base(s.path(h)), size)
+	s.evict(filepath.Base(s.path(h)))
 	return f, nil
 }
 
-// evict enforces the limit after a blob of the given size was stored.
-func (s *store) evict(keep string, size int64) {
+// evict removes the least recently used blobs until the rest fits. It keeps the newest one, which is
+// about to be read. Other processes write to the folder as well.
+func (s *store) evict(keep string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.size += size
-	if s.size <= s.limit && time.Since(s.looked) < lookInterval {
-		return
-	}
-	s.looked = time.Now()
-	s.size = s.evictNow(keep)
-}
-
-// evictNow removes the least recently used blobs beyond the limit, and abandoned files. It returns
-// the remaining size.
-func (s *store) evictNow(keep string) int64 {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		s.onError(fmt.Errorf("read the image cache: %w", err))
-		return 0
+		return
 	}
 
 	var blobs []fs.FileInfo
@@ -205,8 +184,6 @@ func (s *store) evictNow(keep string) int64 {
 		}
 		total -= info.Size()
 	}
-
-	return total
 }
 
 // verify compares the digest of content.

@@ -82,33 +82,6 @@ func TestStoreEvictsWhatWasUsedLeastRecently(t *testing.T) {
 	}
 }
 
-// Listing the folder takes time in proportion to its content, so it is not done for every blob.
-// Another process's blobs are noticed later.
-func TestStoreLooksAtTheFolderNowAndThen(t *testing.T) {
-	t.Parallel()
-	all, err := newStore(t.TempDir(), 100, func(err error) { t.Error(err) })
-	require.NoError(t, err)
-	s := all.shared()
-	blobOf(t, s, "first")
-	others := filepath.Join(s.dir, "sha256-others")
-	require.NoError(t, os.WriteFile(others, bytes.Repeat([]byte("x"), 200), 0o600))
-	old := time.Now().Add(-time.Hour)
-	require.NoError(t, os.Chtimes(others, old, old))
-	blobOf(t, s, "second")
-	if _, err := os.Stat(others); err != nil {
-		t.Errorf("the folder was looked at again at once: %v", err)
-	}
-
-	s.looked = s.looked.Add(-lookInterval)
-	third := blobOf(t, s, "third")
-	if _, err := os.Stat(others); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("what another process stored beyond the limit is kept: %v", err)
-	}
-	if s.size != int64(len("first")+len("second")+len("third")) || s.open(third) == nil {
-		t.Errorf("%d bytes are known of", s.size)
-	}
-}
-
 // A stored layer is not read into memory as a manifest.
 func TestStoredManifestIsBounded(t *testing.T) {
 	t.Parallel()

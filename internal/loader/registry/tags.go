@@ -2,8 +2,6 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -45,7 +43,7 @@ func (s *session) tags(ctx context.Context) ([]string, error) {
 		}
 		tags = append(tags, page...)
 		if len(tags) > limits.Tags {
-			return nil, tooManyTags()
+			return nil, failf(ReasonLimit, "Name the tag instead of selecting one, or remove tags.", "the repository has more than %d tags", limits.Tags)
 		}
 		if len(page) == 0 || following == next {
 			break
@@ -75,24 +73,14 @@ func (s *session) tagsPage(ctx context.Context, pathAndQuery string) (tags []str
 	}
 
 	var page struct {
-		Tags list[string] `json:"tags"`
+		Tags []string `json:"tags"`
 	}
-	var own *failure
-	switch err := json.Unmarshal(data, &page); {
-	case errors.As(err, &own):
-		return nil, "", tooManyTags()
-	case err != nil:
-		return nil, "", undecodable("the list of tags", err)
+	if err := decode("the list of tags", data, &page); err != nil {
+		return nil, "", err
 	}
 
 	next, err = nextPage(resp)
 	return page.Tags, next, err
-}
-
-// tooManyTags refuses a repository instead of selecting from a part of its tags, which could miss
-// the highest version.
-func tooManyTags() error {
-	return failf(ReasonLimit, "Name the tag instead of selecting one, or remove tags.", "the repository has more than %d tags", limits.Tags)
 }
 
 // nextPage returns path and query of the next page, on the same registry, from a Link header (RFC

@@ -51,7 +51,7 @@ func (p *Puller) newGuard(key guardKey, bundles *bundles) *guard {
 	base := &http.Transport{
 		Proxy: d.Proxy,
 		OnProxyConnectResponse: func(_ context.Context, proxy *url.URL, connect *http.Request, resp *http.Response) error {
-			if failed := p.opts.checkAnswer(key.host, proxy.Host, connect.Host, resp.StatusCode); failed != nil {
+			if failed := checkAnswer(proxy.Host, connect.Host, resp.StatusCode); failed != nil {
 				return failed
 			}
 			return nil
