@@ -13,7 +13,6 @@ const (
 	GitBytes                  = 64 << 20        // all objects of a commit and their pack
 	GitObjects                = 300_000         // files and folders of a commit
 	GitRefs                   = 100_000         // refs of a git repository
-	SSHKeyRounds              = 256             // bcrypt rounds of an encrypted SSH key, 2 s of CPU time; ssh-keygen uses 16 to 24
 	GitRefsBytes              = 16 << 20        // the list of refs
 	FetchTime                 = 5 * time.Minute // one fetch
 	RepositoryValidator       = 4096            // internal: bytes of a validator in a status

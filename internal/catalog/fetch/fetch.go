@@ -62,8 +62,6 @@ func (s *Source) inRoom(read func(room int64) error) error {
 type Result struct {
 	// Files are *.yaml, *.yml and *.json files by their paths, with slashes.
 	Files map[string][]byte
-	// Problems name omitted entries, such as links, with the reasons.
-	Problems []string
 	// FromSecrets has the paths of files that come from Secrets. Messages must not quote them.
 	FromSecrets map[string]bool
 	// Digest is a digest over paths and contents, such as sha256:…. It is empty if files come from
@@ -102,8 +100,6 @@ type Fetcher struct {
 	opts Options
 	// unpacks and gitReads bound the content in memory. Their holders do not wait for servers.
 	unpacks, gitReads *queueing.Semaphore
-	// sshKeys bounds the derivation of keys from passphrases, which no context can stop.
-	sshKeys *queueing.Semaphore
 	// disk is the account that downloads share with images.
 	disk *queueing.Semaphore
 }
@@ -122,7 +118,7 @@ func New(o Options) *Fetcher {
 
 	f := &Fetcher{
 		opts: o, unpacks: queueing.NewSemaphore(limits.UnpacksInFlight, limits.UnpacksInFlight),
-		gitReads: queueing.NewSemaphore(1, 1), sshKeys: queueing.NewSemaphore(1, 1), disk: registry.NewDisk(),
+		gitReads: queueing.NewSemaphore(1, 1), disk: registry.NewDisk(),
 	}
 	if o.Puller != nil {
 		f.disk = o.Puller.Disk()

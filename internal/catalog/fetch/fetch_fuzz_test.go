@@ -200,7 +200,7 @@ func checkoutAny(data []byte) (map[string][]byte, error) {
 			first = hash
 		}
 	}
-	files, _, err := objects.checkout(context.Background(), first, "")
+	files, err := objects.checkout(context.Background(), first, "")
 	return files, err
 }
 
@@ -245,7 +245,7 @@ func TestLargeObjectsOfPacks(t *testing.T) {
 		if object, ok := objects.objects[hashOf(large)]; !ok || object.data != nil {
 			t.Errorf("%s: %d bytes are kept of it, %t", name, len(object.data), ok)
 		}
-		files, _, err := objects.checkout(t.Context(), hashOf(commitOf(tree)), "")
+		files, err := objects.checkout(t.Context(), hashOf(commitOf(tree)), "")
 		if wrong != (err != nil) || !wrong && len(files) != 1 {
 			t.Errorf("%s: %d files, %v", name, len(files), err)
 		}

@@ -77,7 +77,6 @@ func (f *Fetcher) gitFrom(ctx context.Context, u *url.URL, s Source, secret cred
 	// The pack is complete, so the connection is not kept while the read waits for its turn.
 	server.close()
 	var files map[string][]byte
-	var problems []string
 	err = s.inRoom(func(room int64) error {
 		release, err := f.gitReads.Acquire(ctx, s.Namespace, 1)
 		if err != nil {
@@ -86,7 +85,7 @@ func (f *Fetcher) gitFrom(ctx context.Context, u *url.URL, s Source, secret cred
 		defer release()
 		objects, err := readPack(ctx, io.NewSectionReader(pack, 0, limits.GitBytes), room, f.opts.Bytes)
 		if err == nil {
-			files, problems, err = objects.checkout(ctx, commit, folder)
+			files, err = objects.checkout(ctx, commit, folder)
 		}
 		return err
 	})
@@ -94,13 +93,11 @@ func (f *Fetcher) gitFrom(ctx context.Context, u *url.URL, s Source, secret cred
 		return nil, err
 	}
 
-	if files, err = choose(files, "git.subPath", folder); err != nil && len(problems) > 0 {
-		return nil, permanent("", "%v %s", err, strings.Join(problems, "; "))
-	} else if err != nil {
+	if files, err = choose(files, "git.subPath", folder); err != nil {
 		return nil, err
 	}
 
-	return &Result{Files: files, Problems: problems, Revision: strings.TrimPrefix(name+"@"+commit, "@"), Validator: commit}, nil
+	return &Result{Files: files, Revision: strings.TrimPrefix(name+"@"+commit, "@"), Validator: commit}, nil
 }
 
 // gitServer runs git-upload-pack, by http or ssh.

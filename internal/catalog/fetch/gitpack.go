@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"path"
 	"strings"
@@ -16,8 +15,6 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
 )
-
-const fetchProblems = 10 // reported for one source
 
 // gitObjects are the objects of a pack, by their hashes in hex.
 type gitObjects struct {
@@ -236,17 +233,17 @@ const (
 // treeEntry is a file or folder in a tree, with the hash of its object.
 type treeEntry struct{ mode, name, hash string }
 
-// checkout reads the files below a folder of a commit. problems are the omitted ones.
-func (o *gitObjects) checkout(ctx context.Context, commit, folder string) (files map[string][]byte, problems []string, err error) {
+// checkout reads the files below a folder of a commit.
+func (o *gitObjects) checkout(ctx context.Context, commit, folder string) (files map[string][]byte, err error) {
 	tree, err := o.treeOf(commit)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	c := checkout{gitObjects: o, ctx: ctx, folder: folder, files: collection{files: map[string][]byte{}}}
 	if err := c.walk(tree, "", 0); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return c.files.files, c.problems, nil
+	return c.files.files, nil
 }
 
 // treeOf returns the hash of the tree of a commit, or of the commit that a tag names.
@@ -277,9 +274,7 @@ type checkout struct {
 	ctx     context.Context
 	folder  string
 	entries int
-
-	files    collection
-	problems []string
+	files   collection
 }
 
 // walk reads a tree, and the trees below it that can contain wanted files.
@@ -317,7 +312,7 @@ func treeLimit() *Error {
 	return permanent("Keep packages in a repository of their own.", "the commit has more than %d files and folders", limits.RepositoryEntries)
 }
 
-// entry reads a file or folder, or names it as a problem if it cannot be read.
+// entry reads a file or folder, and skips submodules and links.
 func (c *checkout) entry(e treeEntry, p string, depth int) error {
 	switch e.mode {
 	case modeFolder:
@@ -325,43 +320,20 @@ func (c *checkout) entry(e treeEntry, p string, depth int) error {
 			return nil
 		}
 		return c.walk(e.hash, p, depth+1)
-	case modeSubmodule:
-		if below(p, c.folder) || below(c.folder, p) {
-			c.problem("%s is a submodule, which is not fetched: make it a source of its own", p)
-		}
+	case modeSubmodule, modeLink:
 		return nil
 	}
 
 	if !keeps(p, c.folder) {
 		return nil
 	}
-	if e.mode == modeLink {
-		c.problem("%s is a symbolic link, which is not followed: replace it by a copy", p)
-		return nil
-	}
-
 	return c.file(e, p)
 }
-
-// problem adds an omitted path, up to the number that is reported.
-func (c *checkout) problem(format, p string) {
-	if len(c.problems) < fetchProblems {
-		c.problems = append(c.problems, fmt.Sprintf(format, fmt.Sprintf("%.200q", p)))
-	}
-}
-
-// lfsPointer is the start of a file whose content is elsewhere
-// (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
-var lfsPointer = []byte("version https://git-lfs.github.com/spec/")
 
 // file adds a file. A file beyond the limit is an error, because offering a repository without it
 // would withdraw versions.
 func (c *checkout) file(e treeEntry, p string) error {
 	object, ok := c.objects[e.hash]
-	if ok && bytes.HasPrefix(object.data, lfsPointer) {
-		c.problem("%s is kept by Git LFS, which is not followed: commit the file itself", p)
-		return nil
-	}
 	if !ok || object.large || len(object.data) > limits.FileBytes {
 		return permanent("Split it.", "the file %.200q has more than %d bytes", p, limits.FileBytes)
 	}

@@ -3,7 +3,6 @@ package fetch
 import (
 	"bytes"
 	"context"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -40,7 +39,7 @@ func (f *Fetcher) dialSSH(ctx context.Context, u *url.URL, secret credentials, n
 		address = net.JoinHostPort(u.Hostname(), "22")
 	}
 
-	config, err := f.sshConfig(ctx, namespace, u, address, secret)
+	config, err := sshConfig(u, address, secret)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +160,7 @@ func (h *head) text() string {
 }
 
 // sshConfig has the user of the URL, and the key and the known hosts of the Secret.
-func (f *Fetcher) sshConfig(ctx context.Context, namespace string, u *url.URL, address string, secret credentials) (*ssh.ClientConfig, error) {
+func sshConfig(u *url.URL, address string, secret credentials) (*ssh.ClientConfig, error) {
 	key, known := secret.data["ssh-privatekey"], secret.data["known_hosts"]
 	switch {
 	case len(key) == 0:
@@ -171,22 +170,9 @@ func (f *Fetcher) sshConfig(ctx context.Context, namespace string, u *url.URL, a
 			"git.secretRef: the Secret %q has no known_hosts, so that %s cannot be verified", secret.name, u.Hostname())
 	}
 
-	// The key's author decides how long its derivation takes, so it is refused beforehand.
-	if keyRounds(key) > limits.SSHKeyRounds {
-		return nil, permanent("Encrypt it again, by ssh-keygen -p -a 16.",
-			"git.secretRef: the ssh-privatekey of the Secret %q is encrypted with more than %d rounds, the limit", secret.name, limits.SSHKeyRounds)
-	}
-
-	release, err := f.sshKeys.Acquire(ctx, namespace, 1)
+	signer, err := ssh.ParsePrivateKey(key)
 	if err != nil {
-		return nil, err
-	}
-
-	signer, err := privateKey(key, secret.text("password"))
-	release()
-	if err != nil {
-		return nil, permanent("Use a key as ssh-keygen writes it; the passphrase, if it has one, goes into the key password.",
-			"git.secretRef: the ssh-privatekey of the Secret %q cannot be read", secret.name)
+		return nil, permanent("Use a key without a passphrase, as ssh-keygen writes it.", "git.secretRef: the ssh-privatekey of the Secret %q cannot be read", secret.name)
 	}
 
 	db, err := knownHosts(known)
@@ -204,42 +190,6 @@ func (f *Fetcher) sshConfig(ctx context.Context, namespace string, u *url.URL, a
 		HostKeyCallback: db.HostKeyCallback(), HostKeyAlgorithms: db.HostKeyAlgorithms(address),
 		ClientVersion: "SSH-2.0-lockstep",
 	}, nil
-}
-
-// keyRounds returns the rounds of bcrypt that encrypt an OpenSSH key; 0 for other and for
-// unencrypted keys (https://github.com/openssh/openssh-portable/blob/master/PROTOCOL.key).
-func keyRounds(text []byte) uint32 {
-	const magic = "openssh-key-v1\x00"
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return 0
-	}
-
-	data, ok := bytes.CutPrefix(block.Bytes, []byte(magic))
-	var head struct {
-		Cipher, KDF, Options string
-		Rest                 []byte `ssh:"rest"`
-	}
-
-	var options struct {
-		Salt   string
-		Rounds uint32
-	}
-	if !ok || ssh.Unmarshal(data, &head) != nil || head.KDF != "bcrypt" || ssh.Unmarshal([]byte(head.Options), &options) != nil {
-		return 0
-	}
-
-	return options.Rounds
-}
-
-// privateKey parses a key. The passphrase is used only if the key needs one.
-func privateKey(text []byte, passphrase string) (ssh.Signer, error) {
-	signer, err := ssh.ParsePrivateKey(text)
-	var missing *ssh.PassphraseMissingError
-	if errors.As(err, &missing) && passphrase != "" {
-		return ssh.ParsePrivateKeyWithPassphrase(text, []byte(passphrase))
-	}
-	return signer, err
 }
 
 // knownHosts parses lines through a file, because the library requires one.

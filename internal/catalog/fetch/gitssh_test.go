@@ -1,25 +1,19 @@
 package fetch
 
 import (
-	"bytes"
-	"context"
 	"crypto/ed25519"
 	"crypto/rand"
-	"encoding/binary"
 	"encoding/pem"
-	"errors"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/test/gittest"
 	"lockstep.run/lockstep/test/require"
 )
@@ -144,55 +138,14 @@ func TestGitSSH(t *testing.T) {
 	}
 }
 
-// encrypted returns a function that makes keys with the passphrase geheim12 and a declared number
-// of rounds.
-func encrypted(t *testing.T) func(rounds uint32) string {
+// encrypted returns a key with a passphrase.
+func encrypted(t *testing.T) string {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
 	block, err := ssh.MarshalPrivateKeyWithPassphrase(key, "", []byte("geheim12"))
 	require.NoError(t, err)
-	options := bytes.Index(block.Bytes, []byte("bcrypt")) + len("bcrypt") + 4 // behind their length
-	return func(rounds uint32) string {
-		binary.BigEndian.PutUint32(block.Bytes[options+4+16:], rounds) // behind the salt and its length
-		return string(pem.EncodeToMemory(block))
-	}
-}
-
-// A key that takes too long to derive is refused in advance, and keys are derived one at a time.
-func TestSSHKeyRounds(t *testing.T) {
-	t.Parallel()
-	_, plain := newKey(t)
-	encrypted := encrypted(t)
-	for text, want := range map[string]uint32{
-		encrypted(16): 16, encrypted(257): 257, encrypted(1 << 31): 1 << 31, string(plain): 0, "": 0, "geheim": 0,
-		"-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n-----END OPENSSH PRIVATE KEY-----\n": 0,
-	} {
-		require.Equal(t, want, keyRounds([]byte(text)), "rounds")
-	}
-
-	if _, err := privateKey([]byte(encrypted(16)), "geheim12"); err != nil {
-		t.Error(err)
-	}
-
-	g := newGit(t)
-	s := serveSSH(t, true)
-	source := s.source(g, g.Dir)
-	source.Secrets["login"]["password"] = []byte("geheim12")
-	for _, rounds := range []uint32{limits.SSHKeyRounds + 1, 1 << 31} { // the latter take months
-		source.Secrets["login"]["ssh-privatekey"] = []byte(encrypted(rounds))
-		_, err := local().Fetch(t.Context(), source, "")
-		checkError(t, err, true, `the ssh-privatekey of the Secret "login" is encrypted with more than 256 rounds, the limit. Encrypt it again, by ssh-keygen -p -a 16.`)
-	}
-
-	f := local()
-	_, err := f.sshKeys.Acquire(t.Context(), "", 1)
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := f.Fetch(ctx, s.source(g, g.Dir), ""); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("it does not wait for another key: %v", err)
-	}
+	return string(pem.EncodeToMemory(block))
 }
 
 func TestGitSSHErrors(t *testing.T) {
@@ -219,6 +172,7 @@ func TestGitSSHErrors(t *testing.T) {
 		{"changed host key", with("known_hosts", knownhosts.Line([]string{knownhosts.Normalize(host)}, other.PublicKey())), []string{where, "the host key of 127.0.0.1 is another than the one in known_hosts."}},
 		{"damaged known_hosts", with("known_hosts", "geheim geheim geheim"), []string{`the known_hosts of the Secret "login" cannot be read`}},
 		{"no key", with("ssh-privatekey", ""), []string{"there is no ssh-privatekey for 127.0.0.1. Name a Secret with ssh-privatekey and known_hosts."}},
+		{"key with a passphrase", with("ssh-privatekey", encrypted(t)), []string{`the ssh-privatekey of the Secret "login" cannot be read. Use a key without a passphrase`}},
 		{"damaged key", with("ssh-privatekey", "geheim"), []string{`the ssh-privatekey of the Secret "login" cannot be read`}},
 		{"other key", with("ssh-privatekey", string(otherKey)), []string{where, "127.0.0.1 does not accept the key. Check the ssh-privatekey"}},
 		{"no repository", s.source(g, "/no/such/it's"), []string{"the server reports: fatal: '/no/such/it's' does not appear to be a git repository"}},

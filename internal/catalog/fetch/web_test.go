@@ -120,7 +120,7 @@ func TestLinksOfArchives(t *testing.T) {
 	r := fetched(t, local(), webSource(serveBytes(t, append(beside, make([]byte, 1024)...))), "")
 	require.Equal(t, map[string]string{"a.yaml": "a"}, text(r.Files))
 	_, err := local().Fetch(t.Context(), webSource(serveBytes(t, b.Bytes())), "")
-	checkError(t, err, true, `entry refused: entry "b.yaml": it is a symbolic link. Replace it by a copy.`)
+	checkError(t, err, true, `entry refused: entry "b.yaml": it is a symbolic link. Only files and folders are read; replace it by a copy.`)
 }
 
 // A server that supports conditional requests sends the file once. With other servers, equal
@@ -198,9 +198,9 @@ func TestArchiveBombs(t *testing.T) {
 		body []byte
 		text string
 	}{
-		{"decompresses to 1 GiB", bomb(t, 1025), fmt.Sprintf("limit exceeded: the archive has more than %d bytes unpacked. Leave out files that do not belong to the repository.", int64(limits.UnpackedBytes))},
+		{"decompresses to 1 GiB", bomb(t, 1025), fmt.Sprintf("limit exceeded: there are more than %d bytes unpacked. Leave out files that do not belong to it.", int64(limits.UnpackedBytes))},
 		{"one large file", gzipped(tarOf(t, map[string]string{"a.yaml": large})), fmt.Sprintf(`entry "a.yaml": the file has %d bytes; the limit is %d`, len(large), limits.FileBytes)},
-		{"all files together", gzipped(tarOf(t, map[string]string{"a.yaml": large[2:], "b.yaml": large[2:], "c.yaml": large[2:], "d.yaml": large[2:], "e.yaml": large[2:]})), fmt.Sprintf("the YAML and JSON files have more than %d bytes. Split the repository.", limits.RepositoryBytes)},
+		{"all files together", gzipped(tarOf(t, map[string]string{"a.yaml": large[2:], "b.yaml": large[2:], "c.yaml": large[2:], "d.yaml": large[2:], "e.yaml": large[2:]})), fmt.Sprintf("the files have more than %d bytes. Leave out files", limits.RepositoryBytes)},
 		{"one large document", gzipped([]byte(large)), fmt.Sprintf("the file has more than %d bytes", limits.FileBytes)},
 	} {
 		t.Run(test.name, func(t *testing.T) {

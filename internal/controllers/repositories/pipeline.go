@@ -135,7 +135,6 @@ func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, j job)
 		return nil, &contentError{err: err, validator: fetched.Validator}
 	}
 
-	content.Problems = append(fetched.Problems, content.Problems...)
 	packed, err := pack(content)
 	if err != nil {
 		return nil, err
