@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,17 +100,10 @@ func (u *unit) compute(ctx context.Context) (*File, error) {
 // read returns the spec of the manifest and of its lock, or nil if there is no lock. It ignores
 // problems of the lock, which are about to be corrected.
 func (u *unit) read() (*manifestsv1alpha1.PackageManifestSpec, *manifestsv1alpha1.PackageManifestLockSpec, error) {
-	bare := loader.Files{}
-	for p, data := range u.part.Files {
-		if !isLock(p) {
-			bare[p] = data
-		}
-	}
-
-	result, problems := manifest.Read(bare, u.part.Component)
+	result, problems := manifest.Read(u.part.Files, u.part.Component)
 	var wrong violation.Violations
 	for _, p := range problems {
-		if p.Reason != violation.ReasonLockMissing {
+		if !isLock(p.Path) && !slices.Contains(ofLock, p.Reason) {
 			p.Component = u.part.Component
 			wrong = append(wrong, p)
 		}
@@ -118,21 +112,14 @@ func (u *unit) read() (*manifestsv1alpha1.PackageManifestSpec, *manifestsv1alpha
 	if err := wrong.Err(); err != nil {
 		return nil, nil, err
 	}
-
-	locked, problems := manifest.Read(u.part.Files, u.part.Component)
-	for _, p := range problems {
-		if p.Reason == violation.ReasonLockDuplicated {
-			p.Component = u.part.Component
-			return nil, nil, violation.Violations{p}.Err()
-		}
-	}
-
-	if locked == nil || locked.Lock == nil {
+	if result.Lock == nil {
 		return &result.Manifest.Spec, nil, nil
 	}
-
-	return &result.Manifest.Spec, &locked.Lock.Spec, nil
+	return &result.Manifest.Spec, &result.Lock.Spec, nil
 }
+
+// ofLock are the reasons of problems with a lock that its file does not have.
+var ofLock = []violation.Reason{violation.ReasonLockMissing, violation.ReasonLockImageMissing, violation.ReasonLockImageDifferent}
 
 // Both extensions are read, and an existing file keeps its own.
 const (

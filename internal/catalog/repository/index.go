@@ -41,6 +41,14 @@ const digestPrefix = "sha256:"
 // Add offers an image, or further versions of one. It refuses a version that another image of the
 // package has.
 func (x *Index) Add(e Entry) error {
+	err := x.add(e)
+	x.sort()
+	return err
+}
+
+// add is Add without sorting.
+func (x *Index) add(e Entry) error {
+	e.Versions = slices.Clone(e.Versions)
 	into := -1
 	for i := range x.Entries {
 		have := &x.Entries[i]
@@ -64,7 +72,6 @@ func (x *Index) Add(e Entry) error {
 		x.Entries[into] = x.Entries[into].with(e)
 	}
 
-	x.sort()
 	return nil
 }
 

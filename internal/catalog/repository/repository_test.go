@@ -231,8 +231,7 @@ func TestBuildRefuses(t *testing.T) {
 	t.Parallel()
 	a, b := entry(one, "1.0.0", "1.1.0", "1.2.0"), entry(two, "1.0.0", "1.1.0")
 	_, err := repository.Build("tools", []repository.Entry{a, b})
-	want := "version 1.0.0 of web is offered by example.com/web@" + one + " already: remove that first, or choose another version\n" +
-		"version 1.1.0 of web is offered by example.com/web@" + one + " already: remove that first, or choose another version"
+	want := "version 1.0.0 of web is offered by example.com/web@" + one + " already: remove that first, or choose another version"
 	if err == nil || strings.ReplaceAll(err.Error(), two, one) != want {
 		t.Errorf("got %v", err)
 	}

@@ -132,7 +132,7 @@ func TestLayerRefuses(t *testing.T) {
 		{"parent inside", file("package/../../x", ""), KindEntry, "leads out of its folder"},
 		{"parent that stays", file("package/../package/x", ""), KindEntry, "leads out of its folder"},
 		{"absolute package", file("/package/x", ""), KindEntry, "the path is absolute"},
-		{"symbolic link", entry{name: "package/l", kind: tar.TypeSymlink, link: "/etc/passwd"}, KindEntry, `entry "package/l": it is a symbolic link. Only files and folders may be in a package.`},
+		{"symbolic link", entry{name: "package/l", kind: tar.TypeSymlink, link: "/etc/passwd"}, KindEntry, `entry "package/l": it is a symbolic link. Only files and folders are read; replace it by a copy.`},
 		{"package is a link", entry{name: "package", kind: tar.TypeSymlink, link: "/etc"}, KindEntry, "it is a symbolic link"},
 		{"package is a file", file("package", "x"), KindEntry, "/package is a file"},
 		{"hard link", entry{name: "package/l", kind: tar.TypeLink, link: "etc/passwd"}, KindEntry, "it is a hard link"},

@@ -70,10 +70,7 @@ func (c *collector) add(files Files, path string, layer int, entry string, conte
 	}
 
 	if c.bytes > c.selection.Bytes {
-		if c.selection.Keep != nil {
-			return limitError(layer, entry, "Split the repository.", "the YAML and JSON files have more than %d bytes", c.selection.Bytes)
-		}
-		return limitError(layer, entry, c.selection.packageRemedy(), "the files below /package have more than %d bytes", c.selection.Bytes)
+		return limitError(layer, entry, c.selection.fewer(), "the files have more than %d bytes", c.selection.Bytes)
 	}
 
 	files[path] = data
@@ -86,8 +83,5 @@ func (c *collector) checkCount(layer int, entry string, files Files) error {
 	if len(files) <= c.selection.Files {
 		return nil
 	}
-	if c.selection.Keep != nil {
-		return limitError(layer, entry, "Put several documents into one file, or split the repository.", "there are more than %d YAML and JSON files", c.selection.Files)
-	}
-	return limitError(layer, entry, "Put several objects into one file.", "more than %d files below /package", c.selection.Files)
+	return limitError(layer, entry, "Put several objects into one file.", "there are more than %d files", c.selection.Files)
 }

@@ -56,7 +56,7 @@ func addFile(c *collector, top *os.Root, p string, d fs.DirEntry) error {
 		return err
 	}
 	if !d.Type().IsRegular() {
-		return entryError(0, p, "Only files and folders may be in a package; replace it by a copy.", "it is not a regular file")
+		return entryError(0, p, onlyFiles, "it is not a regular file")
 	}
 	f, err := top.Open(p)
 	if err != nil {

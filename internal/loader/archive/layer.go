@@ -114,7 +114,7 @@ func (u *Unpacker) layer() int {
 func (u *Unpacker) entry(o *overlay, header *tar.Header, content io.Reader) error {
 	u.entries++
 	if u.entries > u.selection.Entries {
-		return limitError(u.layer(), "", u.selection.remedy(), "the %s has more than %d entries", u.selection.noun(), u.selection.Entries)
+		return limitError(u.layer(), "", leaveOut+".", "there are more than %d entries", u.selection.Entries)
 	}
 	// Archives of git start with one, which has a comment and no file.
 	if header.Typeflag == tar.TypeXGlobalHeader {
@@ -143,7 +143,7 @@ func (u *Unpacker) entry(o *overlay, header *tar.Header, content io.Reader) erro
 	case tar.TypeReg:
 		return u.file(o, at.path, header, content)
 	default:
-		return entryError(u.layer(), header.Name, u.selection.onlyFiles(), "it is a %s", cmp.Or(typeNames[header.Typeflag], "special entry"))
+		return entryError(u.layer(), header.Name, onlyFiles, "it is a %s", cmp.Or(typeNames[header.Typeflag], "special entry"))
 	}
 }
 
@@ -293,8 +293,7 @@ func (c *countingReader) Read(b []byte) (int, error) {
 	n, err := c.r.Read(b)
 	c.u.unpacked += int64(n)
 	if c.u.unpacked > limits.UnpackedBytes {
-		return n, limitError(c.u.layer(), "", c.u.selection.remedy(),
-			"the %s has more than %d bytes unpacked", c.u.selection.noun(), int64(limits.UnpackedBytes))
+		return n, limitError(c.u.layer(), "", leaveOut+".", "there are more than %d bytes unpacked", int64(limits.UnpackedBytes))
 	}
 	return n, err
 }

@@ -1,9 +1,9 @@
 package archive
 
 import (
-	"bytes"
+	"archive/tar"
+	"errors"
 	"io"
-	"strconv"
 )
 
 // IsTar reports whether a stream, compressed or not, starts like a tar archive: with a header that
@@ -15,31 +15,16 @@ func IsTar(r io.Reader) (bool, error) {
 	}
 
 	defer closePlain()
-	var block [512]byte
-	if _, err := io.ReadFull(plain, block[:]); err != nil {
-		// A file shorter than a header is not an archive, and not an error.
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
-			return false, nil
-		}
-		return false, err
-	}
-
-	// The checksum is octal, and summed with eight spaces in its own place.
-	want, err := strconv.ParseInt(string(bytes.Trim(block[148:156], " \x00")), 8, 64)
-	if err != nil {
+	header, err := tar.NewReader(plain).Next()
+	switch {
+	case header != nil: // even if its path is insecure
+		return true, nil
+	// A file shorter than a header is not an archive, and not an error.
+	case errors.Is(err, tar.ErrHeader), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return false, nil
 	}
 
-	var unsigned, signed int64
-	for i, c := range block {
-		if i >= 148 && i < 156 {
-			c = ' '
-		}
-		unsigned, signed = unsigned+int64(c), signed+int64(int8(c))
-	}
-
-	// Some old writers of tar summed signed bytes.
-	return want == unsigned || want == signed, nil
+	return false, err
 }
 
 // ReadPlain reads up to limit bytes of a stream that is not an archive, compressed or not.

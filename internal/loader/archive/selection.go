@@ -39,38 +39,18 @@ func (s *Selection) setDefaults() {
 	s.Bytes = cmp.Or(s.Bytes, limits.PackageBytes)
 }
 
-// noun is the selection's noun in messages.
-func (s *Selection) noun() string {
-	if s.Plain {
-		return "archive"
-	}
-	return "image"
-}
-
-// remedy is the remedy for a selection that is too large.
-func (s *Selection) remedy() string {
-	if s.Plain {
-		return "Leave out files that do not belong to the repository."
-	}
-	return "Build the package image FROM scratch."
-}
-
-// packageRemedy is the remedy for a package with too many bytes. In a manager its memory matters as
-// well.
-func (s *Selection) packageRemedy() string {
+// fewer is the remedy for a selection that is too large. In a manager, its memory matters as well.
+func (s *Selection) fewer() string {
 	if s.Bytes < limits.PackageBytes {
-		return "Leave out files that the package does not need, or raise GOMEMLIMIT and the memory limit of the manager."
+		return leaveOut + ", or raise GOMEMLIMIT and the memory limit of the manager."
 	}
-	return "Leave out files that the package does not need."
+	return leaveOut + "."
 }
 
-// onlyFiles is the remedy for links and devices.
-func (s *Selection) onlyFiles() string {
-	if s.Keep != nil {
-		return "Replace it by a copy."
-	}
-	return "Only files and folders may be in a package."
-}
+const (
+	leaveOut  = "Leave out files that do not belong to it"
+	onlyFiles = "Only files and folders are read; replace it by a copy."
+)
 
 // locate returns the place of an entry.
 func (s *Selection) locate(layer int, name string) (place, error) {

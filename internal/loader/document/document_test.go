@@ -39,8 +39,6 @@ func TestEachSplits(t *testing.T) {
 		{"a document can end explicitly", "a: 1\n...\n---\nb: 2\n...\n", []any{map[string]any{"a": int64(1)}, map[string]any{"b": int64(2)}}},
 		{"directives belong to the next document", "%YAML 1.1\n---\na: 1\n", []any{map[string]any{"a": int64(1)}}},
 		{"a byte order mark is not content", "\ufeffa: 1\n", []any{map[string]any{"a": int64(1)}}},
-		{"JSON objects that follow each other, as kubectl reads them", "{\"a\": 1}\n{\"b\": 2} {\"c\": \"}\"}\n---\n{\"d\": {}}\n",
-			[]any{map[string]any{"a": int64(1)}, map[string]any{"b": int64(2)}, map[string]any{"c": "}"}, map[string]any{"d": map[string]any{}}}},
 		{"a mapping of YAML in braces", "{a: 1,\n b: 2}\n", []any{map[string]any{"a": int64(1), "b": int64(2)}}},
 		{"no documents", "", nil},
 	} {
@@ -53,7 +51,7 @@ func TestEachSplits(t *testing.T) {
 
 func TestTextAfterTheEnd(t *testing.T) {
 	t.Parallel()
-	const text = "{a: 1}\n{b: 2}\n"
+	const text = "{\"a\": 1}\n{\"b\": 2}\n"
 	if values, problems := read(t, text); len(values) > 0 || len(problems) != 1 || problems[0].Line != 1 {
 		t.Errorf("got %v, %v", values, problems)
 	}
@@ -61,15 +59,6 @@ func TestTextAfterTheEnd(t *testing.T) {
 	if problems := EachWithDoubts("f.yaml", []byte(text), func(d *Document) { doubts += len(d.Doubts) }); problems != nil || doubts != 1 {
 		t.Errorf("got %v, %d doubts", problems, doubts)
 	}
-}
-
-func TestLinesOfJSONObjects(t *testing.T) {
-	t.Parallel()
-	var lines []int
-	Each("f.yaml", []byte("# two\n---\n{\"a\": 1}\n\n{\"b\":\n 2}\n"), func(d *Document) {
-		lines = append(lines, d.Line("a"), d.Line("b"))
-	})
-	require.Equal(t, []int{3, 3, 5, 5}, lines)
 }
 
 func TestEachTrimmed(t *testing.T) {

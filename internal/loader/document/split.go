@@ -1,13 +1,6 @@
 package document
 
-import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"io"
-
-	"lockstep.run/lockstep/internal/limits"
-)
+import "bytes"
 
 // byteOrderMark is written by some editors on Windows, and is not part of the first key.
 const byteOrderMark = "\ufeff"
@@ -18,46 +11,9 @@ type part struct {
 	line, start int
 }
 
-// split cuts a file into documents, and a document that consists of several JSON objects into
-// these. kubectl reads all of them, but a YAML parser reads only the first.
-func split(data []byte) []part {
-	var parts []part
-	for _, p := range splitYAML(data) {
-		parts = append(parts, splitJSON(p)...)
-	}
-	return parts
-}
-
-// splitJSON cuts a document at the ends of its JSON objects.
-func splitJSON(p part) []part {
-	if text := bytes.TrimSpace(bytes.TrimPrefix(p.text, []byte("---"))); len(text) == 0 || text[0] != '{' {
-		return []part{p}
-	}
-
-	// A mapping in YAML can start with a brace as well. The JSON decoder decides.
-	before := bytes.IndexByte(p.text, '{')
-	decoder := json.NewDecoder(bytes.NewReader(p.text[before:]))
-	var parts []part
-	for start := before; len(parts) <= limits.DocumentsPerFile; {
-		var value json.RawMessage
-		err := decoder.Decode(&value)
-		switch {
-		case errors.Is(err, io.EOF):
-			return parts
-		case err != nil:
-			return []part{p} // a YAML mapping, or invalid
-		}
-		end := before + int(decoder.InputOffset())
-		parts = append(parts, part{text: p.text[start:end], line: p.line + bytes.Count(p.text[:start], []byte("\n")), start: p.start + start})
-		start = end
-	}
-
-	return parts
-}
-
-// splitYAML cuts a file at lines that start with "---" or "...". YAML does not allow such a line in
+// split cuts a file at lines that start with "---" or "...". YAML does not allow such a line in
 // a scalar.
-func splitYAML(data []byte) []part {
+func split(data []byte) []part {
 	var parts []part
 	start, startLine, line := 0, 0, 0
 	for pos := 0; pos < len(data); line++ {
