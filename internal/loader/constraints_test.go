@@ -163,8 +163,7 @@ func TestManifestBeyondPackageOperator(t *testing.T) {
 		warnings = append(warnings, w.Field+": "+w.Details)
 	}
 
-	want := []string{"spec.dependencies[0].package: the dependency is optional, and is not looked for yet", "spec.dependencies[1].api: the dependency is optional, and is not looked for yet"}
-	require.Equal(t, want, warnings)
+	require.Equal(t, []string(nil), warnings)
 	require.Equal(t, "# Shop\n", Description(p.Manifest, files))
 
 	files["README.md"] = []byte(strings.Repeat("ü", limits.ProseBytes) + "\xff")

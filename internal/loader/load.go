@@ -274,7 +274,6 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 
 	l.add(duplicates(read.objects, l.opts.scope(), l.opts.Package.Metadata.Namespace)...)
 	l.add(exposedToAgents(read.objects)...)
-	l.add(scopesOfDefinitions(read.objects, l.opts.scope())...)
 	return read.objects
 }
 

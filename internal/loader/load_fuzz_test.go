@@ -5,7 +5,6 @@ import (
 	"errors"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +13,6 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/test/fuzzing"
-	"lockstep.run/lockstep/test/require"
 )
 
 // FuzzLoad checks that a package of any files is either refused with reasons, or has complete
@@ -112,25 +110,4 @@ func checkLoadedObject(t *testing.T, o corev1alpha1.ObjectSetObject) {
 	case obj.Labels[corev1alpha1.PackageLabel] != "my-shop" || obj.Labels[corev1alpha1.PackageInstanceLabel] != "my-shop":
 		t.Fatalf("%s has no labels of the package", o.Object.Raw)
 	}
-}
-
-// FuzzLockedImages checks that exactly the references of the lock that stand apart are found in an
-// object as JSON.
-//
-// Code: images.go
-func FuzzLockedImages(f *testing.F) {
-	for _, seed := range []string{"", "--image=", "a\n", "docker://", "<", "c:\\", "\\n", "\u2028", "x@sha256:", "é", "://"} {
-		f.Add(seed, seed)
-	}
-
-	const ref = "quay.io/team/app@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	l := lockedImages{ref: {Name: "app"}}
-	f.Fuzz(func(t *testing.T, before, after string) {
-		raw, err := json.Marshal(map[string]string{"v": before + ref + after})
-		require.NoError(t, err)
-		apart := before == "" || !isOfReference(before[len(before)-1]) || strings.HasSuffix(before, "://")
-		if found := l.in(raw); apart != slices.Equal(found, []string{ref}) && (apart || len(found) != 0) {
-			t.Fatalf("%s: %q", raw, found)
-		}
-	})
 }

@@ -100,10 +100,12 @@ func (c *check) clusterScope(kind schema.GroupKind, namespaced, known bool) {
 	}
 }
 
-// defaultNamespaces sets the default namespace on objects whose kind the package defines or the
-// cluster knows.
+// defaultNamespaces sets the default namespace of a ClusterPackage on objects whose kind the package
+// defines or the cluster knows. Without one, objects of a kind that the package defines need a
+// namespace of their own. Single documents cannot be checked for this, as the definition is another
+// one.
 func (l *load) defaultNamespaces(all []*object) {
-	if l.opts.DefaultNamespace == "" || l.opts.scope() != corev1alpha1.ScopeCluster {
+	if l.opts.scope() != corev1alpha1.ScopeCluster {
 		return
 	}
 
@@ -114,19 +116,21 @@ func (l *load) defaultNamespaces(all []*object) {
 			continue
 		}
 		namespaced, known := l.scopeOf(kind, defined)
-		if !known && !l.opts.anyNamespace {
-			l.warnings = append(l.warnings, o.violation(violation.ReasonObjectScope, "metadata.namespace").Because(
-				"If it is, set metadata.namespace, or bring its CustomResourceDefinition in the same package.",
+		at := o.violation(violation.ReasonObjectScope, "metadata.namespace")
+		switch own := l.opts.DefaultNamespace; {
+		case own == "" && namespaced && defined[kind] != nil:
+			l.add(at.Because(namespaceRemedy, namespaceMissing, kind.Kind))
+		case own == "":
+		case !known && !l.opts.anyNamespace:
+			l.warnings = append(l.warnings, at.Because("If it is, set metadata.namespace, or bring its CustomResourceDefinition in the same package.",
 				"it is not known whether %s is namespaced; spec.defaultNamespace is not applied", kind))
-		}
-		if !namespaced {
-			continue
-		}
-		if l.opts.anyNamespace {
-			l.warnings = append(l.warnings, o.violation(violation.ReasonObjectScope, "metadata.namespace").Because("Set it if it is always the same.", namespaceGiven, kind.Kind))
-		}
-		if err := o.setNamespace(l.opts.DefaultNamespace); err != nil {
-			l.add(o.violation(violation.ReasonObjectInvalid, "").Because("", "%v", err))
+		case namespaced:
+			if l.opts.anyNamespace {
+				l.warnings = append(l.warnings, at.Because("Set it if it is always the same.", namespaceGiven, kind.Kind))
+			}
+			if err := o.setNamespace(own); err != nil {
+				l.add(o.violation(violation.ReasonObjectInvalid, "").Because("", "%v", err))
+			}
 		}
 	}
 }
@@ -140,20 +144,4 @@ func (l *load) scopeOf(kind schema.GroupKind, defined map[schema.GroupKind]*defi
 		return l.opts.Namespaced(kind)
 	}
 	return false, false
-}
-
-// scopesOfDefinitions returns problems of objects without a namespace whose kind the package itself
-// defines as namespaced. Single documents cannot be checked for this, as the definition is another
-// one.
-func scopesOfDefinitions(all []*object, scope corev1alpha1.Scope) violation.Violations {
-	defined := definitionsOf(all)
-	var problems violation.Violations
-	for _, o := range all {
-		d := defined[o.gvk.GroupKind()]
-		if d == nil || elsewhere(o.class) || scope != corev1alpha1.ScopeCluster || !d.namespaced || o.namespace != "" {
-			continue
-		}
-		problems = append(problems, o.violation(violation.ReasonObjectScope, "metadata.namespace").Because(namespaceRemedy, namespaceMissing, o.gvk.Kind))
-	}
-	return problems
 }
