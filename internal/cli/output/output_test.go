@@ -40,7 +40,7 @@ func TestPrint(t *testing.T) {
 		want   string
 	}{
 		{"JSON", []string{"-o", "json"}, evil, "{\n  \"name\": \"a\\u001b[31m\",\n  \"count\": 9007199254740993,\n  \"data\": {\n    \"k\": \"on\"\n  }\n}\n"},
-		{"YAML", []string{"-o", "yaml"}, evil, "name: \"a\\e[31m\"\ncount: 9007199254740993\ndata:\n  k: \"on\"\n"},
+		{"YAML", []string{"-o", "yaml"}, evil, "count: 9007199254740993\ndata:\n  k: \"on\"\nname: \"a\\e[31m\"\n"},
 		{"a list as YAML", []string{"-o", "yaml"}, list, "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n---\napiVersion: v1\nkind: Service\nmetadata:\n  name: |\n    web\n"},
 		{"names", []string{"-o", "name"}, list, "deployment.apps/web\nservice/web \n"},
 	} {
