@@ -28,7 +28,7 @@ func Shared() []Share {
 		{"images in the cache on the disk", "1 GiB", "the same", lru, nil},
 		{"sessions with registries for pulls, tags and signatures", text(PullsInFlight), text(PullsOfNamespace), waits, []string{"loader/registry.pulls"}},
 		{"loads from one registry", text(LoadsPerHostInAll), text(LoadsPerHost), waits, []string{"controllers/packages/load.hosts"}},
-		{"unpacking images and archives, reading git repositories, decrypting keys", fmt.Sprintf("%d each; 1 for git and keys", UnpacksInFlight), "the same", waits, []string{"loader/registry.unpacks", "catalog/fetch.unpacks", "catalog/fetch.gitReads", "catalog/fetch.sshKeys"}},
+		{"unpacking images and archives, reading git repositories", fmt.Sprintf("%d each; 1 for git", UnpacksInFlight), "the same", waits, []string{"loader/registry.unpacks", "catalog/fetch.unpacks", "catalog/fetch.gitReads"}},
 		{"loading packages after their download", fmt.Sprintf("%d short ones and %d long ones", LoadsShort, LoadsLong), fmt.Sprintf("%d short ones and 1 long one", LoadsShort), waits + "; a short load that takes more than " + LoadShort.String() + " is repeated as a long one", []string{"controllers/packages/load.rendering"}},
 		{"fetching repositories", "8 short ones and 4 long ones; 4 from one host", "8 short ones and 1 long one; 1 from one host", waits, []string{"controllers/repositories.fetches", "controllers/repositories.hosts"}},
 		{"memory for large work, such as loading a package", "a quarter of GOMEMLIMIT", "the same", waits, nil},
