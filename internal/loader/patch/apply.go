@@ -3,8 +3,12 @@ package patch
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/json"
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 	"sigs.k8s.io/kustomize/kyaml/yaml/merge2"
@@ -71,15 +75,7 @@ func explain(i int, op jsonpatch.Operation, err error) *Problem {
 // merge merges a patch into an object and keeps its identity. It returns nil if the patch deletes
 // the object.
 func merge(object, patch map[string]any) (map[string]any, *Problem) {
-	dest, err := nodeOf(object)
-	if err != nil {
-		return nil, &Problem{Part: "patch", Details: "the object cannot be read as YAML"}
-	}
-	source, err := nodeOf(patch)
-	if err != nil {
-		return nil, &Problem{Part: "patch", Details: "the patch cannot be read as YAML"}
-	}
-
+	dest, source := kyaml.NewRNode(nodeOf(object)), kyaml.NewRNode(nodeOf(patch))
 	result, err := merge2.Merge(source, dest, kyaml.MergeOptions{ListIncreaseDirection: kyaml.MergeOptionsListPrepend})
 	if err != nil {
 		return nil, &Problem{Part: "patch", Details: "the patch does not fit the object: a value of it has another type than the field, or a directive is unknown"}
@@ -88,12 +84,8 @@ func merge(object, patch map[string]any) (map[string]any, *Problem) {
 		return nil, nil
 	}
 
-	var out map[string]any
-	data, err := result.MarshalJSON()
-	if err == nil {
-		err = json.Unmarshal(data, &out)
-	}
-	if err != nil || out == nil {
+	out, ok := valueOf(result.YNode()).(map[string]any)
+	if !ok {
 		return nil, &Problem{Part: "patch", Details: "the result is not an object"}
 	}
 
@@ -125,11 +117,63 @@ func keepIdentity(out, object map[string]any) {
 	restore(after, before, "name", "namespace")
 }
 
-// nodeOf returns a value as a node. JSON is YAML, and keeps the types of all scalars.
-func nodeOf(v map[string]any) (*kyaml.RNode, error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
+// nodeOf converts JSON values to the nodes that kustomize merges. Texts are quoted, so that they
+// cannot be read as another type.
+func nodeOf(v any) *yaml.Node {
+	n := &yaml.Node{}
+	switch v := v.(type) {
+	case map[string]any:
+		n.Kind, n.Tag = yaml.MappingNode, "!!map"
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			n.Content = append(n.Content, nodeOf(key), nodeOf(v[key]))
+		}
+	case []any:
+		n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
+		for _, item := range v {
+			n.Content = append(n.Content, nodeOf(item))
+		}
+	case string:
+		n.Kind, n.Tag, n.Value, n.Style = yaml.ScalarNode, "!!str", v, yaml.DoubleQuotedStyle
+	case float64:
+		n.Kind, n.Tag, n.Value = yaml.ScalarNode, "!!float", strconv.FormatFloat(v, 'g', -1, 64)
+	case int64:
+		n.Kind, n.Tag, n.Value = yaml.ScalarNode, "!!int", strconv.FormatInt(v, 10)
+	case bool:
+		n.Kind, n.Tag, n.Value = yaml.ScalarNode, "!!bool", strconv.FormatBool(v)
+	default:
+		n.Kind, n.Tag, n.Value = yaml.ScalarNode, "!!null", "null"
 	}
-	return kyaml.Parse(string(data))
+
+	return n
+}
+
+// valueOf converts merged nodes back to JSON values, with integers as int64.
+func valueOf(n *yaml.Node) any {
+	switch n.Kind {
+	case yaml.MappingNode:
+		out := make(map[string]any, len(n.Content)/2)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			out[n.Content[i].Value] = valueOf(n.Content[i+1])
+		}
+		return out
+	case yaml.SequenceNode:
+		out := make([]any, len(n.Content))
+		for i, item := range n.Content {
+			out[i] = valueOf(item)
+		}
+		return out
+	}
+
+	var v any
+	if n.Tag == "!!str" {
+		return n.Value
+	} else if err := n.Decode(&v); err != nil {
+		return nil
+	}
+
+	if i, ok := v.(int); ok {
+		return int64(i)
+	}
+
+	return v
 }

@@ -143,6 +143,21 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// JSON allows characters that YAML refuses or folds, and that kustomize itself cannot merge.
+func TestSpecialCharacters(t *testing.T) {
+	t.Parallel()
+	const text = "a\x7fb\u0085c\u009fd\ufffee\uffff\u2028f"
+	set, problems := Compile([]Patch{{Target: Target{Kind: "Shop"}, Patch: "spec: {x: 1}"}})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	out, _, problem := set.Apply(map[string]any{"apiVersion": "shop.example/v1", "kind": "Shop", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{text: text}})
+	if problem != nil {
+		t.Fatal(problem)
+	}
+	require.Equal(t, map[string]any{text: text, "x": int64(1)}, out["spec"])
+}
+
 // kustomize keeps a new name in a JSON patch; here no patch changes the identity of an object.
 func TestNoPatchRenames(t *testing.T) {
 	t.Parallel()
