@@ -62,7 +62,7 @@ func TestManifestProblems(t *testing.T) {
 		{"duplicate key", stated(spec("  phases: []\n")), namespaced(), "Invalid YAML in manifest.yaml idx 0 line 7: spec.phases: the key stands twice, first in line 6"},
 		{"wrong type", replace("phases: [{name: first}, {name: second}]", "phases: {name: first}"), namespaced(), "line 6: spec.phases: has to be a list, is a mapping"},
 		{"wrong type of an entry", replace("{name: first}", "first"), namespaced(), "spec.phases: has to be a mapping, is text"},
-		{"empty entry", stated(replace("{name: first}", "null")), namespaced(), "spec.phases[0].name: the phase has no name"},
+		{"empty entry", stated(replace("{name: first}", "null")), namespaced(), "spec.phases[0]: the entry is empty"},
 		{"no scopes", replace("scopes: [Namespaced, Cluster]", "scopes: []"), namespaced(), "line 5: spec.scopes: Required value. List Cluster, Namespaced or both."},
 		{"unknown scope", stated(replace("Namespaced", "Namespace")), namespaced(cluster), `spec.scopes[0]: Unsupported value: "Namespace". Did you mean "Namespaced"?`},
 		{"phase without a name", stated(replace("{name: second}", "{}")), namespaced(), "spec.phases[1].name: the phase has no name"},

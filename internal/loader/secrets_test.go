@@ -121,20 +121,22 @@ func TestSecretsByTheirSchema(t *testing.T) {
       properties:
         user: {type: string}
         password: {type: string, format: password}
-        token: {type: string, writeOnly: true}
+        token: &secret {type: string, writeOnly: true}
+        merged: {<<: *secret, maxLength: 20}
+        shown: {type: string, writeOnly: no}
         tls: {type: object, writeOnly: true, properties: {key: {type: string}}}
         users: {type: array, items: {type: object, properties: {name: {type: string}, "pass.word": {type: string, format: password}}}}
         extra: {type: object, additionalProperties: {type: string, writeOnly: true}}
 `
 
-	config := `{"user":"user-value","password":"password-value","token":"token-value","tls":{"key":"tls-key-value"},"users":[{"name":"name-value","pass.word":"word-value"}],"extra":{"any":"any-value"}}`
+	config := `{"user":"user-value","password":"password-value","token":"token-value","merged":"merged-value","shown":"shown-value","tls":{"key":"tls-key-value"},"users":[{"name":"name-value","pass.word":"word-value"}],"extra":{"any":"any-value"}}`
 	secret := map[string]any{
-		"user": "user-value", "password": "password-value", "token": "token-value", "tls": map[string]any{"key": "tls-key-value"},
+		"user": "user-value", "password": "password-value", "token": "token-value", "merged": "merged-value", "shown": "shown-value", "tls": map[string]any{"key": "tls-key-value"},
 		"users": []any{map[string]any{"name": "name-value", "pass.word": "word-value"}}, "extra": map[string]any{"any": "any-value"},
 	}
 
 	for expression, want := range map[string]bool{
-		".config.user": false, ".config.password": true, ".config.token": true, ".config.tls.key": true, "(index .config.users 0).name": false,
+		".config.user": false, ".config.password": true, ".config.token": true, ".config.merged": true, ".config.shown": false, ".config.tls.key": true, "(index .config.users 0).name": false,
 		"(get (index .config.users 0) `pass.word`)": true, ".config.extra.any": true,
 	} {
 		files := pkg("manifest.yaml", plain+"  version: 1.0.0\n"+schema, "a.yaml.gotmpl", configMap("a", "first", "data: {v: {{"+expression+"}}-x}"))

@@ -46,13 +46,18 @@ var (
 // comparison compares a document with a type, and reads other scalars as text where the type requires
 // that, as Package Operator does.
 type comparison struct {
-	doc               *document.Document
-	reason            violation.Reason
-	unknown, unquoted violation.Violations
+	doc                      *document.Document
+	reason                   violation.Reason
+	unknown, unquoted, empty violation.Violations
+	// writeOnly has the paths of the schemas with writeOnly: true, which CustomResourceDefinitions
+	// lack.
+	writeOnly map[string]bool
 }
 
 // full reports whether there are more findings than are shown. Finding lines takes time for each.
-func (c *comparison) full() bool { return len(c.unknown)+len(c.unquoted) > limits.Violations }
+func (c *comparison) full() bool {
+	return len(c.unknown)+len(c.unquoted)+len(c.empty) > limits.Violations
+}
 
 var (
 	// These types read their own JSON.
@@ -76,7 +81,12 @@ func (c *comparison) walk(v any, t reflect.Type, path string) any {
 	switch v := v.(type) {
 	case []any:
 		for i := 0; t.Kind() == reflect.Slice && i < len(v); i++ {
-			v[i] = c.walk(v[i], t.Elem(), document.Index(path, i))
+			at, element := document.Index(path, i), t.Elem()
+			// It would decode to an empty struct.
+			if v[i] == nil && element.Kind() == reflect.Struct && !slices.Contains(anyJSON, element) && !c.full() {
+				c.empty = append(c.empty, c.doc.At(c.reason, at).Because("", "the entry is empty"))
+			}
+			v[i] = c.walk(v[i], element, at)
 		}
 	case map[string]any:
 		switch {
@@ -109,8 +119,10 @@ func (c *comparison) fields(m map[string]any, t reflect.Type, path string) {
 		switch {
 		case ok:
 			m[key] = c.walk(value, field, child)
-		// CustomResourceDefinitions lack it.
 		case t == schemaType && key == "writeOnly":
+			if value == true {
+				c.writeOnly[path] = true
+			}
 		case !c.full():
 			names, fallback := slices.Sorted(maps.Keys(known)), "Remove it."
 			if len(names) <= 12 {

@@ -29,6 +29,7 @@ type Result struct {
 	Warnings violation.Violations
 
 	manifest, lock *document.Document
+	writeOnly      map[string]bool // see comparison
 }
 
 // IsManifest reports whether a path is the path of a manifest or a lock.
@@ -54,21 +55,20 @@ func Read(files archive.Files, component string) (*Result, violation.Violations)
 
 	// spec.version is read even if the manifest cannot be decoded.
 	version, stated := doc.Raw("spec.version")
-	r := &Result{manifest: doc, Manifest: &manifestsv1alpha1.PackageManifest{}, Strict: stated && version != ""}
+	r := &Result{manifest: doc, Manifest: &manifestsv1alpha1.PackageManifest{}, Strict: stated && version != "", writeOnly: map[string]bool{}}
 	if v := checkKind(doc, manifestsv1alpha1.KindPackageManifest); v != nil {
 		return nil, append(problems, *v)
 	}
 
-	unknown := r.compare(doc, violation.ReasonManifestInvalid, reflect.TypeOf(r.Manifest))
-	wrong := decode(doc, violation.ReasonManifestInvalid, r.Manifest)
+	unknown, wrong := r.decode(doc, violation.ReasonManifestInvalid, r.Manifest)
 	problems = append(problems, r.Doubtful(doc.Doubts...)...)
 	if component != "" {
 		r.Manifest.Name = component
 	}
 
 	problems = append(problems, r.readLock(files)...)
-	if wrong != nil {
-		return nil, append(append(problems, *wrong), unknown...)
+	if len(wrong) > 0 {
+		return nil, append(append(problems, wrong...), unknown...)
 	}
 	if r.Strict && len(unknown) > 0 {
 		return r, append(problems, unknown...) // a misspelt field would also be missing
@@ -82,17 +82,21 @@ func Read(files archive.Files, component string) (*Result, violation.Violations)
 	return r, problems
 }
 
-// compare returns the fields of a document that its type does not have, and adds its warnings.
-func (r *Result) compare(doc *document.Document, reason violation.Reason, t reflect.Type) violation.Violations {
-	c := &comparison{doc: doc, reason: reason}
-	doc.Value = c.walk(doc.Value, t, "")
+// decode fills into, a pointer to a struct, and adds warnings. It returns the fields of the document
+// that the struct does not have, and the problems with which it cannot be decoded.
+func (r *Result) decode(doc *document.Document, reason violation.Reason, into any) (unknown, wrong violation.Violations) {
+	c := &comparison{doc: doc, reason: reason, writeOnly: r.writeOnly}
+	doc.Value = c.walk(doc.Value, reflect.TypeOf(into), "")
 	r.Warnings = append(append(r.Warnings, doc.Warnings...), c.unquoted...)
 	for i := range c.unknown {
 		if !r.Strict {
 			c.unknown[i].Details += ", dropped"
 		}
 	}
-	return c.unknown
+	if v := decode(doc, reason, into); v != nil {
+		return c.unknown, append(c.empty, *v)
+	}
+	return c.unknown, c.empty
 }
 
 // Doubtful returns problems that only Package Operator accepts if Strict is set; otherwise it adds
@@ -119,10 +123,10 @@ func (r *Result) readLock(files archive.Files) violation.Violations {
 	}
 
 	l := &manifestsv1alpha1.PackageManifestLock{}
-	unknown := r.compare(doc, violation.ReasonLockInvalid, reflect.TypeOf(l))
+	unknown, wrong := r.decode(doc, violation.ReasonLockInvalid, l)
 	problems = append(problems, r.Doubtful(append(unknown, doc.Doubts...)...)...)
-	if wrong := decode(doc, violation.ReasonLockInvalid, l); wrong != nil {
-		return append(problems, *wrong)
+	if len(wrong) > 0 {
+		return append(problems, wrong...)
 	}
 
 	r.Lock = l

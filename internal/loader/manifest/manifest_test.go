@@ -100,6 +100,23 @@ func TestMisspeltFields(t *testing.T) {
 	}
 }
 
+// A null entry of a list of structs would decode to an empty struct.
+func TestEmptyEntries(t *testing.T) {
+	t.Parallel()
+	const head = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: shop}\nspec:\n  version: 1.0.0\n  scopes: [Cluster]\n  phases: [{name: a}]\n"
+	for more, field := range map[string]string{
+		"  constraints: [null]\n":  "spec.constraints[0]",
+		"  dependencies: [null]\n": "spec.dependencies[0]",
+		"  config: {openAPIV3Schema: {properties: {a: {nullable: true, enum: [null]}}}}\n": "",
+	} {
+		_, problems := Read(archive.Files{"manifest.yaml": []byte(head + more)}, "")
+		found := strings.Contains(problems.Error(), "the entry is empty")
+		if found != (field != "") || found && (len(problems) != 1 || problems[0].Field != field) {
+			t.Errorf("%s: %v", more, problems)
+		}
+	}
+}
+
 // Finding the line of a field takes longer the more fields there are. Problems beyond the number
 // that is shown are not recorded.
 func TestManyProblems(t *testing.T) {

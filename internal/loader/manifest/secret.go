@@ -13,7 +13,7 @@ import (
 func (r *Result) SecretByItsSchema(steps []string) bool {
 	node, at := r.Manifest.Spec.Config.OpenAPIV3Schema, "spec.config.openAPIV3Schema"
 	for i := 0; node != nil; i++ {
-		if node.Format == "password" || r.isWriteOnly(at) {
+		if node.Format == "password" || r.writeOnly[at] {
 			return true
 		}
 		if i == len(steps) {
@@ -22,13 +22,6 @@ func (r *Result) SecretByItsSchema(steps []string) bool {
 		node, at = below(node, at, steps[i])
 	}
 	return false
-}
-
-// isWriteOnly reports whether the schema at a path has writeOnly: true, which CustomResourceDefinitions
-// lack.
-func (r *Result) isWriteOnly(at string) bool {
-	text, ok := r.manifest.Raw(at + ".writeOnly")
-	return ok && text != "false"
 }
 
 // below returns the schema of a child with its path, or nil if the schema does not describe it.
