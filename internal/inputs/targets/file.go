@@ -106,9 +106,28 @@ func (f *File) read() ([]byte, error) {
 	}
 
 	cluster.LocationOfOrigin, user.LocationOfOrigin = f.Path, f.Path
-	err = errors.Join(clientcmdapi.MinifyConfig(all), clientcmd.ResolveLocalPaths(all), clientcmdapi.FlattenConfig(all))
-	if err != nil {
-		return nil, refuse("", "names a file that cannot be read: "+err.Error(), "mount it, and let the agent read it")
+	if err := errors.Join(clientcmdapi.MinifyConfig(all), clientcmd.ResolveLocalPaths(all)); err != nil {
+		return nil, refuse("", "names a file by a path that cannot be resolved", "give absolute paths")
+	}
+	for _, named := range []struct {
+		field string
+		path  *string
+		data  *[]byte
+	}{
+		{"cluster.certificate-authority", &cluster.CertificateAuthority, &cluster.CertificateAuthorityData},
+		{"user.client-certificate", &user.ClientCertificate, &user.ClientCertificateData},
+		{"user.client-key", &user.ClientKey, &user.ClientKeyData},
+	} {
+		if *named.path == "" {
+			continue
+		}
+		if *named.data, err = readBounded(*named.path); err != nil {
+			return nil, refuse(named.field, "names a file that cannot be read", "mount it, and let the agent read it")
+		}
+		if len(*named.data) > limits.KubeconfigBytes {
+			return nil, refuse(named.field, fmt.Sprintf("names a file of more than %d bytes", limits.KubeconfigBytes), "keep only the entries that this cluster needs")
+		}
+		*named.path = ""
 	}
 
 	return clientcmd.Write(*all)

@@ -130,7 +130,7 @@ func TestFile(t *testing.T) {
 	}
 	named := kubeconfig(s.URL, ", certificate-authority: ca.crt", "tokenFile: token")
 	write(t, file.Path, named)
-	if _, message := f.await(t, corev1alpha1.ReasonKubeconfigRefused); !strings.Contains(message, "the kubeconfig names a file that cannot be read: ") {
+	if _, message := f.await(t, corev1alpha1.ReasonKubeconfigRefused); !strings.Contains(message, "cluster.certificate-authority names a file that cannot be read") {
 		t.Errorf("without the certificate: %s", message)
 	}
 	write(t, filepath.Join(dir, "token"), secretToken)
@@ -162,6 +162,24 @@ func TestFile(t *testing.T) {
 	if _, message := f.await(t, corev1alpha1.ReasonKubeconfigRefused); !strings.Contains(message, "name another one") {
 		t.Errorf("home: %s", message)
 	}
+}
+
+// A file that a kubeconfig names is bounded, and replaces the data next to its path.
+func TestNamedFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := &File{Path: filepath.Join(dir, "kubeconfig")}
+	write(t, file.Path, kubeconfig("https://a.example", ", certificate-authority: ca.crt, certificate-authority-data: b2xk", "tokenFile: token"))
+	write(t, filepath.Join(dir, "ca.crt"), "new")
+	data, err := file.read()
+	require.NoError(t, err)
+	_, cluster, user, err := decode(data)
+	require.NoError(t, err)
+	require.Equal(t, []string{"", "new", filepath.Join(dir, "token")}, []string{cluster.CertificateAuthority, string(cluster.CertificateAuthorityData), user.TokenFile})
+
+	write(t, filepath.Join(dir, "ca.crt"), strings.Repeat("x", limits.KubeconfigBytes+1))
+	_, err = file.read()
+	require.ErrorContains(t, err, fmt.Sprintf("cluster.certificate-authority names a file of more than %d bytes", limits.KubeconfigBytes))
 }
 
 func (f *fixture) message(t *testing.T) string {
