@@ -14,31 +14,55 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/queueing"
 )
 
+const hostedWrites = 8 // Packages of one that are written at a time
+
 // act creates, updates and removes Packages. The updates are in the queue of the recorded status.
 func (s *reconciliation) act(ctx context.Context) error {
+	type write struct {
+		namespace string
+		send      func(context.Context, string) (*corev1alpha1.Package, error)
+		pkg       *corev1alpha1.Package
+		err       error
+	}
+
+	var writes []*write
+	for _, i := range append(s.create, s.update...) {
+		writes = append(writes, &write{namespace: s.targets[i].namespace, send: s.apply})
+	}
+
+	for _, i := range s.remove {
+		writes = append(writes, &write{namespace: s.surplus[i].namespace, send: s.delete})
+	}
+
+	group, _ := panics.NewGroup(ctx, hostedWrites, "writing Packages")
+	for _, w := range writes {
+		group.Go(func() error {
+			w.err = panics.Guard(ctx, "writing Package "+w.namespace+"/"+s.owner.Name, func() (err error) {
+				w.pkg, err = w.send(ctx, w.namespace)
+				return err
+			})
+			return nil
+		})
+	}
+
+	_ = group.Wait()
 	var errs []error
-	send := func(namespace string, write func(context.Context, string) (*corev1alpha1.Package, error)) {
-		pkg, err := write(ctx, namespace)
+	for _, w := range writes {
 		switch {
-		case err == nil && pkg != nil:
-			s.wrote(pkg)
-		case queueing.Raced(err):
-			errs = append(errs, err)
-		case err != nil:
-			s.refuse(namespace, s.packages[namespace], err)
+		case w.err == nil && w.pkg != nil:
+			s.wrote(w.pkg)
+		case queueing.Raced(w.err):
+			errs = append(errs, w.err)
+		case w.err != nil:
+			s.refuse(w.namespace, s.packages[w.namespace], w.err)
 			s.Requeue(time.Millisecond) // to report it
 		}
 	}
 
-	for _, i := range append(s.create, s.update...) {
-		send(s.targets[i].namespace, s.apply)
-	}
-	for _, i := range s.remove {
-		send(s.surplus[i].namespace, s.delete)
-	}
 	return errors.Join(errs...)
 }
 

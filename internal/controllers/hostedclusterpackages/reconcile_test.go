@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,6 +41,8 @@ type server struct {
 	// unread is the error that lists of Packages return.
 	unread  error
 	version int
+	// mu is held by writes, because several are sent at a time.
+	mu sync.Mutex
 }
 
 func (s *server) next() string { s.version++; return fmt.Sprint(s.version) }
@@ -74,6 +77,8 @@ func (s *server) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 
 func (s *server) Apply(_ context.Context, body runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
 	sent := body.(interface{ UnstructuredContent() map[string]any })
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	pkg := &corev1alpha1.Package{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(sent.UnstructuredContent(), pkg); err != nil {
 		return err
