@@ -346,6 +346,8 @@ func (s *search) explainMismatch(e *edge, usable []*Installed) string {
 		return text + ", and " + clusterOnly
 	case offered.Index < 0:
 		return text + ". No offered version is: " + offered.Message + "."
+	case i.Generated:
+		return text + ". No higher version is, and it is never downgraded automatically. Change the range, or make it your own with the annotation package-operator.run/adopt=true, and downgrade it by hand."
 	case i.Changeable:
 		return text + ". No higher version is, and it is never downgraded automatically. Change the range, or downgrade it by hand."
 	}

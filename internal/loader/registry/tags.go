@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -43,7 +44,7 @@ func (s *session) tags(ctx context.Context) ([]string, error) {
 		}
 		tags = append(tags, page...)
 		if len(tags) > limits.Tags {
-			return nil, failf(ReasonLimit, "Name the tag instead of selecting one, or remove tags.", "the repository has more than %d tags", limits.Tags)
+			return nil, failf(ReasonLimit, manyTags, "the repository has more than %d tags", limits.Tags)
 		}
 		if len(page) == 0 || following == next {
 			break
@@ -53,6 +54,9 @@ func (s *session) tags(ctx context.Context) ([]string, error) {
 
 	return tags, nil
 }
+
+// manyTags is the remedy if a repository has too many tags.
+const manyTags = "Name the tag instead of selecting one, or remove tags."
 
 // tagsPage returns one page and the address of the next one, or an empty address at the end.
 func (s *session) tagsPage(ctx context.Context, pathAndQuery string) (tags []string, next string, err error) {
@@ -76,6 +80,9 @@ func (s *session) tagsPage(ctx context.Context, pathAndQuery string) (tags []str
 		Tags []string `json:"tags"`
 	}
 	if err := decode("the list of tags", data, &page); err != nil {
+		if failed, ok := errors.AsType[*failure](err); ok && failed.reason == ReasonLimit {
+			failed.remedy = manyTags
+		}
 		return nil, "", err
 	}
 
