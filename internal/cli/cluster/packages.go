@@ -4,7 +4,6 @@ import (
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
@@ -30,16 +29,25 @@ func (c *Cluster) Packages(ctx context.Context) (found []corev1alpha1.GenericPac
 	return append(everyone, ofCluster...), hidden, c.Explain("cannot read the clusterpackages", err)
 }
 
-// PackagesOf reads the Packages of a namespace, or of all if it is empty, or the ClusterPackages.
+// PackagesOf reads the Packages of a namespace, or of all if it is empty, or the ClusterPackages,
+// in pages.
 func (c *Cluster) PackagesOf(ctx context.Context, scope corev1alpha1.Scope, namespace string) ([]corev1alpha1.GenericPackage, error) {
-	list := scope.NewPackageList()
-	err := c.List(ctx, list, client.InNamespace(namespace))
-	return list.GenericPackages(), err
+	var found []corev1alpha1.GenericPackage
+	err := EachPage(ctx, c, namespace, PackagePage, scope.NewPackageList, func(page corev1alpha1.GenericPackageList) error {
+		found = append(found, page.GenericPackages()...)
+		return nil
+	})
+
+	return found, err
 }
 
 // Deployments reads the ObjectDeployments of all namespaces, or the ClusterObjectDeployments.
 func (c *Cluster) Deployments(ctx context.Context, scope corev1alpha1.Scope) ([]corev1alpha1.GenericObjectDeployment, error) {
-	list := scope.NewObjectDeploymentList()
-	err := c.List(ctx, list)
-	return list.GenericObjectDeployments(), c.Explain("cannot read the deployments of packages", err)
+	var found []corev1alpha1.GenericObjectDeployment
+	err := EachPage(ctx, c, "", PackagePage, scope.NewObjectDeploymentList, func(page corev1alpha1.GenericObjectDeploymentList) error {
+		found = append(found, page.GenericObjectDeployments()...)
+		return nil
+	})
+
+	return found, c.Explain("cannot read the deployments of packages", err)
 }

@@ -58,15 +58,15 @@ func (in *input) readSets(ctx context.Context) error {
 	if in.deployment == nil {
 		return nil
 	}
-	list := in.Scope.NewObjectSetList()
-	if err := in.Reader.List(ctx, list, client.InNamespace(in.Namespace)); err != nil {
-		return fmt.Errorf("read the revisions of %s: %w", in.key, err)
-	}
-	for _, set := range list.GenericObjectSets() {
+	err := eachSet(ctx, in.Reader, in.Scope, in.Namespace, func(set corev1alpha1.GenericObjectSet) error {
 		// The UID excludes sets of an earlier deployment with the same name.
 		if objectsets.OwnerOf(set) == in.key && objectsets.DeploymentOf(set) == in.deployment.GetUID() {
 			in.sets = append(in.sets, set)
 		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the revisions of %s: %w", in.key, err)
 	}
 
 	slices.SortFunc(in.sets, func(a, b corev1alpha1.GenericObjectSet) int {
@@ -221,35 +221,30 @@ func (in *input) others(ctx context.Context) ([]client.Object, error) {
 		if scope == corev1alpha1.ScopeNamespaced && !in.remote() {
 			namespace = in.Namespace // other namespaces' packages cannot contain objects of this one
 		}
-		list := scope.NewObjectSetList()
-		err := in.Reader.List(ctx, list, client.InNamespace(namespace))
+		err := eachSet(ctx, in.Reader, scope, namespace, func(set corev1alpha1.GenericObjectSet) error {
+			key := objectsets.OwnerOf(set)
+			// Sets of another cluster cannot claim the same objects.
+			if key == in.key || !objectsets.Owns(set) || (set.ObjectSetSpec().TargetRef != nil) != in.remote() {
+				return nil
+			}
+			if strings.HasSuffix(key.Kind, "ObjectDeployment") && !deployments[key] {
+				deployments[key] = true
+				dep, err := in.otherDeployment(ctx, scope, key, objectsets.DeploymentOf(set))
+				if err != nil {
+					return err
+				}
+				all = append(all, dep)
+			}
+
+			all = append(all, set.(client.Object))
+			return in.inline(ctx, scope, set)
+		})
 		if apierrors.IsForbidden(err) {
 			in.warnings = append(in.warnings, fmt.Sprintf("you may not read %s objects, so other packages' claims are not known", scope.Kind("ObjectSet")))
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the claims of other packages: %w", err)
-		}
-
-		for _, set := range list.GenericObjectSets() {
-			key := objectsets.OwnerOf(set)
-			// Sets of another cluster cannot claim the same objects.
-			if key == in.key || !objectsets.Owns(set) || (set.ObjectSetSpec().TargetRef != nil) != in.remote() {
-				continue
-			}
-			if strings.HasSuffix(key.Kind, "ObjectDeployment") && !deployments[key] {
-				deployments[key] = true
-				dep, err := in.otherDeployment(ctx, scope, key, objectsets.DeploymentOf(set))
-				if err != nil {
-					return nil, fmt.Errorf("read the claims of other packages: %w", err)
-				}
-				all = append(all, dep)
-			}
-
-			all = append(all, set.(client.Object))
-			if err := in.inline(ctx, scope, set); err != nil {
-				return nil, fmt.Errorf("read the claims of other packages: %w", err)
-			}
 		}
 	}
 

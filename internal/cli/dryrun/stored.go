@@ -9,9 +9,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/objects/objectslices"
 	"lockstep.run/lockstep/internal/objectsets"
 )
+
+// eachSet visits the sets of a namespace, in pages.
+func eachSet(ctx context.Context, reader client.Reader, scope corev1alpha1.Scope, namespace string, visit func(corev1alpha1.GenericObjectSet) error) error {
+	return cluster.EachPage(ctx, reader, namespace, cluster.SetPage, scope.NewObjectSetList, func(page corev1alpha1.GenericObjectSetList) error {
+		for _, set := range page.GenericObjectSets() {
+			if err := visit(set); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
 
 // nothingStored returns an empty Stored.
 func nothingStored() objectsets.Stored {

@@ -19,6 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/planning"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -74,6 +75,7 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
+	c.dependents(ctx, cl, target, pkg)
 	if done, err := c.preview(ctx, cl, target, pkg); err != nil || done {
 		return err
 	}
@@ -115,6 +117,35 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 
 	fmt.Fprintf(c.Streams.Out, "%s is deleted, after %s%s\n", terminal.Line(target.String()), progress.Elapsed(elapsed), kept)
 	return nil
+}
+
+// dependents warns if other packages depend on the package to delete. While the command waits, it
+// prints the condition that names them.
+func (c *deleteCommand) dependents(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage) {
+	forced := c.required || pkg.GetAnnotations()[corev1alpha1.DeleteRequiredAnnotation] == "true"
+	if c.Wait && !c.dryRun && !forced {
+		return
+	}
+	all, _, err := cl.Packages(ctx)
+	if err != nil {
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: its dependents are not known: "+err.Error()))
+		return
+	}
+	node := graph.Of(all).Node(graph.KeyOf(pkg))
+	if node == nil || len(node.Dependents) == 0 {
+		return
+	}
+
+	names := node.Dependents[0].String()
+	if more := len(node.Dependents) - 1; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	verb := map[bool]string{false: "is", true: "would be"}[c.dryRun]
+	what := fmt.Sprintf("its deletion %s held until they are deleted. To delete it before them: kubectl package delete %s --force-required", verb, t.Flags())
+	if forced {
+		what = "they lose it"
+	}
+	fmt.Fprintln(c.Streams.ErrOut, terminal.StylesFor(c.Streams.ErrOut).Busy("warning")+": "+terminal.Line(fmt.Sprintf("%s is needed by %s: %s", t, names, what)))
 }
 
 // preview prints the plan of a dry run, or warns and confirms. done is true if there is nothing to

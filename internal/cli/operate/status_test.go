@@ -180,15 +180,26 @@ func TestInstalledPackages(t *testing.T) {
 	}
 }
 
-// The annotation is set before the deletion, because the manager reads it when the deletion starts.
+// The dependents of a package are named before it is deleted. The annotation is set before the
+// deletion, because the manager reads it when the deletion starts.
 func TestDeleteRequired(t *testing.T) {
 	t.Parallel()
-	c := clustertest.FakeCluster(t, installedWith("shop", "front", "db"), installedWith("shop", "front.db"))
+	packages := func() []client.Object {
+		return []client.Object{installedWith("shop", "front", "db"), installedWith("shop", "front.db")}
+	}
+	c := clustertest.FakeCluster(t, packages()...)
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "delete", "front.db", "--wait=false")
+	want := "warning: package shop/front.db is needed by package shop/front: its deletion is held until they are deleted. " +
+		"To delete it before them: kubectl package delete package/front.db -n shop --force-required\n"
+	if got.Code != 0 || got.Err != want {
+		t.Errorf("%+v", got)
+	}
+	c = clustertest.FakeCluster(t, packages()...)
 	kept, err := c.Read(t.Context(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "front.db"})
 	require.NoError(t, err)
 	kept.SetFinalizers([]string{corev1alpha1.MetricsFinalizer})
 	require.NoError(t, c.Update(t.Context(), kept.(client.Object)))
-	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "delete", "front.db", "--force-required", "--wait=false"); got.Code != 0 {
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "delete", "front.db", "--force-required", "--wait=false"); got.Code != 0 || !strings.Contains(got.Err, "they lose it") {
 		t.Errorf("%+v", got)
 	}
 	kept, err = c.Read(t.Context(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "front.db"})
