@@ -123,14 +123,14 @@ func second(t *testing.T, env *harness.Env, ns string) string {
 
 func releases(t *testing.T, env *harness.Env, ns string, page types.UID) {
 	t.Helper()
-	fails(t, env, []string{"would have no objects left"}, "release", "cm", "settings", "page", "added", "-n", ns, "--yes")
+	fails(t, env, []string{"would have no objects left"}, "release", "cm/settings", "cm/page", "cm/added", "-n", ns, "--yes")
 	fails(t, env, []string{"does not belong to a package: it has no controller"}, "release", "cm/other", "-n", ns)
 	fails(t, env, []string{"nothing was changed: confirm it with --yes"}, "release", "cm/page", "-n", ns)
 	r := ok(t, env, "release", "cm/page", "-n", ns, "--dry-run")
 	if !strings.Contains(r.out, "< ConfigMap handover/page\n") {
 		t.Errorf("the plan is:\n%s", r.out)
 	}
-	r = ok(t, env, "release", "cm", "page", "-n", ns, "--yes")
+	r = ok(t, env, "release", "cm/page", "-n", ns, "--yes")
 	if !strings.Contains(r.out, "package handover/web has released 1 object\n") {
 		t.Errorf("release says:\n%s%s", r.out, r.err)
 	}

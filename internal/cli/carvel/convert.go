@@ -44,7 +44,7 @@ type Result struct {
 // Convert turns documents into objects, in their order. Lists are unpacked. Repositories of the
 // namespace global become ClusterPackageRepositories.
 func Convert(documents []map[string]any, global string) *Result {
-	c := &converter{global: global, result: &Result{}, secrets: map[string][]string{}}
+	c := &converter{global: global, result: &Result{}, secrets: map[string][]string{}, noted: map[string]bool{}}
 	all := unpacked(documents)
 	for _, doc := range all {
 		if doc.GetAPIVersion() == "v1" && doc.GetKind() == "Secret" {
@@ -100,6 +100,8 @@ type converter struct {
 	result *Result
 	// secrets are the keys of the Secrets of the input.
 	secrets map[string][]string
+	// noted are the Secrets with a note about their values.
+	noted map[string]bool
 }
 
 // one converts a document by its kind. Documents without a counterpart get a note.
@@ -112,7 +114,7 @@ func (c *converter) one(doc *unstructured.Unstructured) {
 	case strings.HasPrefix(version, installGroup) && kind == "PackageRepository":
 		i.repository()
 	case strings.HasPrefix(version, dataGroup):
-		i.lost("", "it belongs in a repository: kubectl package repository build")
+		i.lost("", "put it into the folder, archive or git source of a repository as it is")
 	case version == "v1" && kind == "Secret":
 		// Other objects refer to it.
 	default:

@@ -172,6 +172,10 @@ func (i *item) secret(field, name string) (sources []corev1alpha1.ValueSource) {
 	case !known:
 		i.missing(field, "Secret %s is not in the input, so its keys are not known: add it to the input, or add an entry to configFrom for each of its keys", name)
 	}
+	if id := key(i.doc.GetNamespace(), name); len(keys) > 0 && !i.noted[id] {
+		i.noted[id] = true
+		i.lost(field, "the values of Secret %s get sensitive: false, because any object can contain values of kapp-controller, and revisions and plans show them: remove it if only Secrets contain them", name)
+	}
 	for _, k := range keys {
 		// A value of kapp-controller could be rendered into any object.
 		sources = append(sources, corev1alpha1.ValueSource{SecretKeyRef: &corev1alpha1.SecretKeyReference{Name: name, Key: k, Sensitive: ptr.To(false)}})

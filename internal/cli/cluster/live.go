@@ -29,10 +29,17 @@ func (c *Cluster) Live(ctx context.Context, wanted []objectdiff.Object) (live ma
 		return nil, nil, c.Explain("cannot read the kinds of the cluster", err)
 	}
 
+	// A kind can be readable in some namespaces alone.
+	type group struct {
+		kind      schema.GroupKind
+		namespace string
+	}
+	failed := map[group]bool{}
 	live, unreadable = map[objects.Key]*unstructured.Unstructured{}, map[schema.GroupKind]string{}
 	for _, o := range wanted {
 		kind := o.Key.GroupKind()
-		if unreadable[kind] == notServed {
+		in := group{kind, o.Key.Namespace}
+		if failed[in] || unreadable[kind] == notServed {
 			continue
 		}
 		u := &unstructured.Unstructured{}
@@ -46,14 +53,18 @@ func (c *Cluster) Live(ctx context.Context, wanted []objectdiff.Object) (live ma
 		switch {
 		case err == nil:
 			live[o.Key] = u
+			continue
+		case apierrors.IsNotFound(err):
+			continue
 		case meta.IsNoMatchError(err):
 			unreadable[kind] = notServed
-		case apierrors.IsNotFound(err):
 		case apierrors.IsForbidden(err):
 			unreadable[kind] = "you may not read this kind"
 		default:
 			unreadable[kind] = brief(err)
 		}
+
+		failed[in] = true
 	}
 
 	return live, unreadable, nil

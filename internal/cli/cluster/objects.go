@@ -41,7 +41,9 @@ func ParseObjects(args []string) ([]ObjectName, error) {
 		if len(parts) == 3 {
 			n.Namespace = parts[0]
 		}
-		all = append(all, n)
+		if !slices.Contains(all, n) {
+			all = append(all, n)
+		}
 	}
 
 	return all, nil

@@ -102,7 +102,7 @@ func (want Package) create(ctx context.Context, cl *cluster.Cluster, t progress.
 
 // Change changes an installed package to the desired one.
 func Change(ctx context.Context, cl *cluster.Cluster, t progress.Target, old corev1alpha1.GenericPackage, want Package) (Applied, error) {
-	if err := changeable(t, old, want); err != nil {
+	if err := Changeable(t, old, want); err != nil {
 		return Applied{}, err
 	}
 
@@ -133,8 +133,8 @@ func Change(ctx context.Context, cl *cluster.Cluster, t progress.Target, old cor
 	return done, err
 }
 
-// changeable refuses a change of a package that is being deleted, or of its target.
-func changeable(t progress.Target, old corev1alpha1.GenericPackage, want Package) error {
+// Changeable refuses a change of a package that is being deleted, or of its target.
+func Changeable(t progress.Target, old corev1alpha1.GenericPackage, want Package) error {
 	if old.GetDeletionTimestamp() != nil {
 		return fmt.Errorf("%s is being deleted: wait until it is removed (kubectl package delete %s)", t, t.Flags())
 	}

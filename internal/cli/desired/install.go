@@ -30,7 +30,7 @@ func (want Package) Install(
 	ctx context.Context, c *command.Command, cl *cluster.Cluster, target progress.Target, old corev1alpha1.GenericPackage, values *Values,
 ) error {
 	if old != nil {
-		if err := changeable(target, old, want); err != nil {
+		if err := Changeable(target, old, want); err != nil {
 			return err
 		}
 	}

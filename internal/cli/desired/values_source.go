@@ -130,7 +130,7 @@ func (w *valuesWriter) write(ctx context.Context) error {
 
 	// An object of another origin could hold anything, and would be deleted with the package.
 	if live.GetLabels()[managedBy] != command.FieldManager {
-		return fmt.Errorf("%s exists and does not hold values of kubectl package: delete it, or install under another --name", name)
+		return fmt.Errorf("%s exists and does not hold values of kubectl package: delete it, or give the package another name", name)
 	}
 
 	before := live.DeepCopyObject().(client.Object)

@@ -25,6 +25,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/test/require"
+	"lockstep.run/lockstep/test/yamltest"
 )
 
 func decode(t *testing.T, text string) map[string]any {
@@ -222,6 +223,23 @@ func TestUncovered(t *testing.T) {
 	} {
 		require.Equal(t, tc.want, uncovered(tc.held, tc.wanted), tc.reason)
 	}
+}
+
+// TestAggregate adds the rules that a cluster role takes over from other roles of the package.
+func TestAggregate(t *testing.T) {
+	t.Parallel()
+	g := newGrants()
+	for name, text := range map[string]string{
+		"whole": `{"kind":"ClusterRole","aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"part":"yes"}}]},"rules":[]}`,
+		"part":  `{"kind":"ClusterRole","metadata":{"labels":{"part":"yes"}},"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}`,
+		"other": `{"kind":"ClusterRole","rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}`,
+	} {
+		g.add(objects.Key{Group: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, yamltest.Object(t, text))
+	}
+	g.aggregate()
+	want := []rbacv1.PolicyRule{rule("", "secrets", "get")}
+	want[0].ResourceNames = nil
+	require.Equal(t, want, g.roles[objects.Key{Group: rbacv1.GroupName, Kind: "ClusterRole", Name: "whole"}].rules)
 }
 
 // A template has the objects of slices in their phases. An absent slice is an error.

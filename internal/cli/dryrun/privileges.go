@@ -8,7 +8,9 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-helpers/auth/rbac/validation"
@@ -45,8 +47,9 @@ func (s *simulation) privileges(ctx context.Context) ([]PrivilegeGain, error) {
 type roleObjects map[objects.Key]*unstructured.Unstructured
 
 // gains returns the rules that are granted only after a change. It evaluates them like RBAC, with
-// rules that cover each other. Both states have the same keys. foreign reads the roles that bindings
-// name and that have no key. It returns nil for an absent role.
+// rules that cover each other and cluster roles that aggregate others. Both states have the same
+// keys. foreign reads the roles that bindings name and that have no key. It returns nil for an
+// absent role.
 func gains(before, after roleObjects, foreign func(role objects.Key) (*unstructured.Unstructured, error)) ([]PrivilegeGain, error) {
 	was, is := newGrants(), newGrants()
 	for key := range before {
@@ -57,6 +60,8 @@ func gains(before, after roleObjects, foreign func(role objects.Key) (*unstructu
 	if err := addForeign(before, foreign, was, is); err != nil {
 		return nil, err
 	}
+	was.aggregate()
+	is.aggregate()
 	found, bound := gainsBySubject(was, is)
 	return append(found, gainsByRole(before, was, is, bound)...), nil
 }
@@ -71,8 +76,18 @@ func gainOf(subject string, role, binding objects.Key, namespace string, rule *r
 
 // grants are the roles and bindings of one state of the cluster.
 type grants struct {
-	roles    map[objects.Key][]rbacv1.PolicyRule
+	roles    map[objects.Key]role
 	bindings map[objects.Key]binding
+}
+
+// role is a Role or ClusterRole, reduced to the parts that grant rights.
+type role struct {
+	rules  []rbacv1.PolicyRule
+	labels labels.Set
+	// into are the standard cluster roles that aggregate it. selectors select the roles that it
+	// aggregates.
+	into      []string
+	selectors []labels.Selector
 }
 
 // binding gives a role to subjects. Namespaces of ServiceAccounts are always set.
@@ -88,7 +103,7 @@ func gainsBySubject(before, after *grants) (found []PrivilegeGain, bound map[obj
 		b := after.bindings[key]
 		bound[b.role] = true
 		for _, subject := range b.subjects {
-			for _, rule := range uncovered(before.rulesOf(subject, key.Namespace), after.roles[b.role]) {
+			for _, rule := range uncovered(before.rulesOf(subject, key.Namespace), after.roles[b.role].rules) {
 				name := objects.Key{Kind: subject.Kind, Namespace: subject.Namespace, Name: subject.Name}
 				found = append(found, gainOf(name.String(), b.role, key, key.Namespace, &rule))
 			}
@@ -97,23 +112,38 @@ func gainsBySubject(before, after *grants) (found []PrivilegeGain, bound map[obj
 	return found, bound
 }
 
-// gainsByRole returns the gains of the package's roles that no binding of the package names.
+// gainsByRole returns the gains of the package's roles that no binding of the package names. A role
+// that is aggregated into a standard one also counts if it is bound.
 func gainsByRole(own roleObjects, before, after *grants, bound map[objects.Key]bool) []PrivilegeGain {
 	var found []PrivilegeGain
 	for _, key := range sortedKeys(after.roles) {
-		if _, is := own[key]; !is || bound[key] {
+		r := after.roles[key]
+		if _, is := own[key]; !is || bound[key] && len(r.into) == 0 {
 			continue
 		}
-		for _, rule := range uncovered(before.roles[key], after.roles[key]) {
-			found = append(found, gainOf("", key, objects.Key{}, key.Namespace, &rule))
+		var subjects []string
+		for _, name := range r.into {
+			subjects = append(subjects, "every subject with ClusterRole "+name)
+		}
+
+		if len(subjects) == 0 {
+			// An empty subject is shown as a role that is bound elsewhere.
+			subjects = []string{""}
+		}
+
+		for _, rule := range uncovered(before.roles[key].rules, r.rules) {
+			for _, subject := range subjects {
+				found = append(found, gainOf(subject, key, objects.Key{}, key.Namespace, &rule))
+			}
 		}
 	}
+
 	return found
 }
 
 // newGrants returns an empty state.
 func newGrants() *grants {
-	return &grants{roles: map[objects.Key][]rbacv1.PolicyRule{}, bindings: map[objects.Key]binding{}}
+	return &grants{roles: map[objects.Key]role{}, bindings: map[objects.Key]binding{}}
 }
 
 // sortedKeys returns the keys of a map in the order of the plan.
@@ -131,7 +161,7 @@ func (g *grants) add(key objects.Key, u *unstructured.Unstructured) {
 	case "Role", "ClusterRole":
 		var r rbacv1.ClusterRole
 		if convert(u.Object, &r) == nil {
-			g.roles[key] = r.Rules
+			g.roles[key] = roleOf(&r)
 		}
 	case "RoleBinding", "ClusterRoleBinding":
 		var b rbacv1.RoleBinding
@@ -139,6 +169,29 @@ func (g *grants) add(key objects.Key, u *unstructured.Unstructured) {
 			g.bindings[key] = bindingOf(&b, key.Namespace)
 		}
 	}
+}
+
+// roleOf reads a role. The labels aggregate-to-admin, -edit and -view are the ones of the API
+// server's standard roles.
+func roleOf(r *rbacv1.ClusterRole) role {
+	found := role{rules: r.Rules, labels: r.Labels}
+	for _, name := range []string{"admin", "edit", "view"} {
+		if r.Labels[rbacv1.GroupName+"/aggregate-to-"+name] == "true" {
+			found.into = append(found.into, name)
+		}
+	}
+
+	if r.AggregationRule == nil {
+		return found
+	}
+
+	for i := range r.AggregationRule.ClusterRoleSelectors {
+		if s, err := metav1.LabelSelectorAsSelector(&r.AggregationRule.ClusterRoleSelectors[i]); err == nil {
+			found.selectors = append(found.selectors, s)
+		}
+	}
+
+	return found
 }
 
 // bindingOf reads a binding. A RoleBinding's Role is in its own namespace.
@@ -156,6 +209,21 @@ func bindingOf(b *rbacv1.RoleBinding, namespace string) binding {
 		}
 	}
 	return found
+}
+
+// aggregate adds rules as the controller for aggregated cluster roles does.
+func (g *grants) aggregate() {
+	// Only cluster roles are aggregated, and a role never aggregates itself.
+	for _, key := range sortedKeys(g.roles) {
+		into := g.roles[key]
+		for _, from := range sortedKeys(g.roles) {
+			matches := func(s labels.Selector) bool { return s.Matches(g.roles[from].labels) }
+			if from != key && from.Kind == "ClusterRole" && slices.ContainsFunc(into.selectors, matches) {
+				into.rules = slices.Concat(into.rules, g.roles[from].rules)
+			}
+		}
+		g.roles[key] = into
+	}
 }
 
 // addForeign reads the roles that bindings name and that have no key.
@@ -184,7 +252,7 @@ func (g *grants) rulesOf(subject rbacv1.Subject, namespace string) []rbacv1.Poli
 	var rules []rbacv1.PolicyRule
 	for key, b := range g.bindings {
 		if (key.Namespace == "" || key.Namespace == namespace) && slices.Contains(b.subjects, subject) {
-			rules = append(rules, g.roles[b.role]...)
+			rules = append(rules, g.roles[b.role].rules...)
 		}
 	}
 	return rules

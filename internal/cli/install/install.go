@@ -177,6 +177,9 @@ func (c *installCommand) run(ctx context.Context, want desired.Package) (err err
 		return err
 	}
 	if old != nil {
+		if err := desired.Changeable(target, old, want); err != nil {
+			return err
+		}
 		if patch, _ := desired.Difference(old.PackageSpec(), want); len(patch) > 0 {
 			if err := c.confirmChange(target, old, want); err != nil {
 				return err

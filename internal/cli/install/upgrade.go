@@ -31,7 +31,7 @@ func newUpgrade(on command.Command) *cobra.Command {
 Without flags it is upgraded to the highest version that it allows. It has the flags of install, and fields
 without a flag stay. To change a package by image, use install.
 
-Version and values are checked before the first write. A version lower than the one chosen last
+Version and given values are checked before the first write. A version lower than the one chosen last
 is refused without --allow-downgrade.`,
 		Example: `  kubectl package upgrade shop --version '>=1.2, <2'`,
 		Args:    command.Takes("NAME"),

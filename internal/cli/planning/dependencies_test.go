@@ -167,7 +167,7 @@ Data that might be lost
     ! Namespace shop  everything in it is deleted
 
 Rights gained
-    ! all subjects of the role  get things,things.apps (one)  in shop  by Role shop/web
+    ! all subjects that it is bound to  get things,things.apps (one)  in shop  by Role shop/web
 warning: careful\u001b[2J
 
 Plan: 1 to take over, 1 to replace, 1 to relabel, 1 to delete, 2 unchanged

@@ -252,7 +252,7 @@ func powerRows(powers []dryrun.PrivilegeGain) [][]string {
 	for i, p := range powers {
 		who := p.Subject
 		if who == "" {
-			who = "all subjects of the role"
+			who = "all subjects that it is bound to"
 		}
 		where := "everywhere"
 		if p.Namespace != "" {

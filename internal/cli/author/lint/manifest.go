@@ -22,7 +22,7 @@ func unknownRule(c *oneCase, r reporter) {
 	known := ruleNames()
 	for _, name := range disabledRules(c.manifest) {
 		if !slices.Contains(known, name) {
-			r.manifest(document.Child("metadata.annotations", DisableAnnotation), violation.Suggest(name, known, "Remove it; docs/lint.md lists the rules."), "there is no rule %q", name)
+			r.manifest(document.Child("metadata.annotations", DisableAnnotation), violation.Suggest(name, known, "Remove it; docs/reference/lint-rules.md lists the rules."), "there is no rule %q", name)
 		}
 	}
 }

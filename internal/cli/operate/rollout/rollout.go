@@ -29,8 +29,8 @@ func New(on command.Command) *cobra.Command {
 		Short:      "Show and compare the revisions of a package, and go back to one",
 		Long: `Show and compare the revisions of a package or deployment, and go back to one.
 
-RESOURCE is NAME, or package/NAME, clusterpackage/NAME, objectdeployment/NAME or
-clusterobjectdeployment/NAME; kind and name can also be two arguments.`,
+RESOURCE is NAME, package/NAME or clusterpackage/NAME, and for history and diff also
+objectdeployment/NAME or clusterobjectdeployment/NAME; kind and name can also be two arguments.`,
 	}
 
 	cmd.AddCommand(newHistory(on), newDiff(on), newStatus(on), newUndo(on), newActivate(on), newReject(on))

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,7 +14,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// Limits of an archive, in bytes before compression. A longer file keeps its start.
+// Limits of an archive, in bytes before compression. A longer file keeps its start. A longer log
+// keeps its end.
 const (
 	MaxBytes     = 20 << 20
 	MaxFileBytes = 4 << 20
@@ -57,6 +59,34 @@ func (a *Archive) Add(name, about string, content []byte) {
 	}
 	a.size += len(content)
 	a.Files = append(a.Files, File{Name: name, Size: len(content), About: about, content: content})
+}
+
+// End reads a log to its end, and returns its last lines, up to the size of a file plus some room,
+// because redaction can make it longer. cut means that there were more.
+func End(r io.Reader) (last []byte, cut bool, err error) {
+	const most = MaxFileBytes * 3 / 4
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := r.Read(buffer)
+		if last = append(last, buffer[:n]...); len(last) > 2*most {
+			last, cut = append(last[:0], last[len(last)-most:]...), true
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, false, err
+		}
+		if err != nil {
+			break
+		}
+	}
+
+	if len(last) > most {
+		last, cut = last[len(last)-most:], true
+	}
+	if cut { // a line without its start might have the end of a secret
+		_, last, _ = bytes.Cut(last, []byte("\n"))
+	}
+
+	return last, cut, nil
 }
 
 // Lack records a missing part.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"runtime"
@@ -337,12 +336,13 @@ func (g *gathering) addLog(ctx context.Context, clients kubernetes.Interface, po
 	}
 
 	defer func() { _ = stream.Close() }()
-	text, err := io.ReadAll(io.LimitReader(stream, MaxFileBytes))
+	text, cut, err := End(stream)
 	if err != nil {
 		g.archive.Lack(name, err.Error())
 		return
 	}
-	// A line without its end might have the start of a secret.
-	text = text[:bytes.LastIndexByte(text, '\n')+1]
+	if cut {
+		g.archive.Lack(name, fmt.Sprintf("the last %d bytes of it are in the archive", len(text)))
+	}
 	g.archive.Add(name+".log", about, []byte(g.redactor.Text(string(text))))
 }

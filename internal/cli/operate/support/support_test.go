@@ -114,6 +114,21 @@ func TestRedactor(t *testing.T) {
 
 // If a log is longer than a file, the archive has its end, because a maintainer needs the latest
 // lines.
+func TestEndOfALog(t *testing.T) {
+	t.Parallel()
+	for _, lines := range []int{0, 10, support.MaxFileBytes / 64, support.MaxFileBytes / 16} {
+		var log strings.Builder
+		for i := range lines {
+			fmt.Fprintf(&log, "%063d\n", i)
+		}
+		last, cut, err := support.End(strings.NewReader(log.String()))
+		if err != nil || cut != (len(last) < log.Len()) || len(last) > support.MaxFileBytes || !strings.HasSuffix(log.String(), string(last)) ||
+			len(last)%64 != 0 || len(last) < min(log.Len(), support.MaxFileBytes/2) {
+			t.Errorf("%d lines: %d bytes, cut: %v, %v", lines, len(last), cut, err)
+		}
+	}
+}
+
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	write := func() []byte {
