@@ -163,8 +163,6 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func ptrTo[T any](v T) *T { return &v }
-
 // Inputs other than the spec decide, too.
 func TestDecideByInputs(t *testing.T) {
 	t.Parallel()
