@@ -32,6 +32,7 @@ type market struct {
 	providers   map[provided][]string
 	constraints map[string]*versions.Constraint // nil for invalid text
 	awaited     map[string]bool                 // packages and APIs that were looked up
+	within      map[within]bool
 	choices     map[asked]versions.Choice
 }
 
@@ -68,7 +69,7 @@ type provided struct {
 func newMarket(in *Input) *market {
 	return &market{
 		input: in, spent: new(int), listed: map[place][]Offer{}, offered: map[place][]value{}, leads: map[place][]want{}, providers: map[provided][]string{},
-		constraints: map[string]*versions.Constraint{}, awaited: map[string]bool{},
+		constraints: map[string]*versions.Constraint{}, awaited: map[string]bool{}, within: map[within]bool{},
 		choices: map[asked]versions.Choice{},
 	}
 }
@@ -167,7 +168,7 @@ func (m *market) constraint(text string) *versions.Constraint {
 }
 
 // accepts reports whether a selection includes an installed or offered version. An empty selection
-// includes every installed version. A retracted version has to be named exactly.
+// includes every installed version.
 func (m *market) accepts(of corev1alpha1.VersionSelection, v *value) bool {
 	if v.offer == nil && v.version == "" {
 		return true // the version is not known yet
@@ -175,6 +176,25 @@ func (m *market) accepts(of corev1alpha1.VersionSelection, v *value) bool {
 	if v.offer == nil && strings.TrimSpace(of.Version) == "" && of.Prereleases == nil {
 		return true
 	}
+	if of.Prereleases != nil || v.offer == nil || v.offer.Retracted != "" {
+		return m.checks(of, v)
+	}
+
+	k := within{of.Version, v.version}
+	fits, ok := m.within[k]
+	if !ok {
+		fits = m.checks(of, v)
+		m.within[k] = fits
+	}
+
+	return fits
+}
+
+// within is a range and a version, independent of the package.
+type within struct{ constraint, version string }
+
+// checks is accepts without the cache. A retracted version has to be named exactly.
+func (m *market) checks(of corev1alpha1.VersionSelection, v *value) bool {
 	c := m.constraint(of.Version)
 	if c == nil || v.parsed == nil || !c.Admits(v.parsed, of.Prereleases) {
 		return false

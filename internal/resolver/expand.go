@@ -341,17 +341,35 @@ func (s *search) explainNoFit(e *edge, usable []*Installed) {
 func (s *search) explainMismatch(e *edge, usable []*Installed) string {
 	i, want := usable[0], rangeOf(e.dependency)
 	text := fmt.Sprintf("%s is installed as %s in %s, which is not within %q", e.name, i, i.Version, want.Version)
-	switch offered := s.choice(place{i.Namespace, e.name}, want); {
+	switch above := s.choice(place{i.Namespace, e.name}, want); {
 	case !s.heeds(i):
 		return text + ", and " + clusterOnly
-	case offered.Index < 0:
-		return text + ". No offered version is: " + offered.Message + "."
-	case i.Generated:
-		return text + ". No higher version is, and it is never downgraded automatically. Change the range, or make it your own with the annotation package-operator.run/adopt=true, and downgrade it by hand."
+	case above.Index < 0:
+		return text + ". No offered version is: " + above.Message + "."
 	case i.Changeable:
-		return text + ". No higher version is, and it is never downgraded automatically. Change the range, or downgrade it by hand."
+		return text + ". No higher version is, and it is never downgraded automatically. Change the range, or " + lowerByHand(i, s.listed[place{i.Namespace, e.name}][above.Index].Version) + "."
 	}
 	return text + ". Change its version, or set spec.upgradePolicy.allowDependents in it if it has a packageRef."
+}
+
+// lowerByHand returns the command that downgrades an installed package.
+func lowerByHand(i *Installed, version string) string {
+	kind, flags := "package", i.Name+" -n "+i.Namespace
+	if i.Namespace == "" {
+		kind, flags = "clusterpackage", "clusterpackage/"+i.Name
+	}
+
+	text := fmt.Sprintf("downgrade it by hand: kubectl package upgrade %s --version %s --allow-downgrade", flags, version)
+	if !i.Generated {
+		return text
+	}
+
+	own := "kubectl annotate " + kind + " " + i.Name
+	if i.Namespace != "" {
+		own += " -n " + i.Namespace
+	}
+
+	return fmt.Sprintf("make it your own (%s package-operator.run/adopt=true) and %s", own, text)
 }
 
 // clusterOnly explains why the version of a ClusterPackage is not changed for Packages.

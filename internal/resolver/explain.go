@@ -166,16 +166,28 @@ func (s *search) conflict(t int32, needs []int32) string {
 			text += " " + refused + "."
 		}
 	case len(of.values) > 1:
-		text += fmt.Sprintf(" It is installed as %s in %s, and is never downgraded automatically.", i.Instance, i.Version)
+		text += fmt.Sprintf(" It is installed as %s in %s, and is never downgraded automatically.", i.Instance, i.Version) + s.lower(i, needs)
 	case !s.heeds(i):
 		text += fmt.Sprintf(" It is installed as %s in %s, and %s", i.Instance, i.Version, clusterOnly)
 	case i.Changeable:
-		text += fmt.Sprintf(" It is installed as %s in %s, and no higher version is offered.", i.Instance, i.Version)
+		text += fmt.Sprintf(" It is installed as %s in %s, and no higher version is offered.", i.Instance, i.Version) + s.lower(i, needs)
 	default:
 		text += fmt.Sprintf(" It is installed as %s in %s. Change its version, or set spec.upgradePolicy.allowDependents in it if it has a packageRef.", i.Instance, i.Version)
 	}
 
 	return text
+}
+
+// lower returns how to downgrade an installed package to a version that fits all needs; empty if
+// there is no such version.
+func (s *search) lower(i *Installed, needs []int32) string {
+	for _, v := range s.versions(place{i.Namespace, i.Package}) {
+		*s.steps += len(needs)
+		if !slices.ContainsFunc(needs, func(id int32) bool { return !s.fitsValue(s.edges[id].dependency, &v) }) {
+			return fmt.Sprintf(" %s fits: %s.", v.version, lowerByHand(i, v.version))
+		}
+	}
+	return ""
 }
 
 // together reports for each value of a slot whether it fits all needs.

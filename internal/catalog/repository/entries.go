@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -40,6 +41,10 @@ func (r *reader) repositoryEntry() {
 		field = "data.packageName"
 	}
 	if !r.name(field, name) {
+		return
+	}
+	if e.ConfigSchema != nil && !bytes.HasPrefix(e.ConfigSchema.Raw, []byte("{")) {
+		r.fail("data.configSchema", "Write it as in the manifest of the package.", "the schema is not a mapping")
 		return
 	}
 	if e.Display != nil {

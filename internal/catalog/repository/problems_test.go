@@ -87,6 +87,7 @@ func TestReadProblems(t *testing.T) {
 		{"an entry with an invalid version", webEntry("[v1.0.0]", "[one]"), `data.versions[0]: "one" is not a semantic version`},
 		{"an entry's revision", webEntry("versions", "revision: new, versions"), `data.revision: "new" is not a revision`},
 		{"an entry's package name", webEntry("versions", "packageName: A, versions"), `data.packageName: "A" is not a valid package name`},
+		{"an entry's schema", webEntry("versions", "configSchema: [a], versions"), "data.configSchema: the schema is not a mapping. Write it as in the manifest of the package."},
 		{"an entry's API", webEntry("versions", "provides: [{kind: Shop}], versions"), "data.provides[0].apiVersion: Required value"},
 		{"an entry's dependency on itself", webEntry("versions", "dependencies: [{name: a, package: {name: web}}], versions"), "data.dependencies[0].package.name: the package cannot depend on itself. Remove it."},
 		{"an entry's dependency of no form", webEntry("versions", "dependencies: [{name: a}], versions"), "data.dependencies[0]: exactly one of package and api is needed. Write one entry for each."},

@@ -26,7 +26,7 @@ func (r *reader) schema(raw *runtime.RawExtension) *runtime.RawExtension {
 	return known
 }
 
-// structural completes a schema; nil if there is none.
+// structural returns a completed schema, or nil for an empty one and for JSON of another type.
 func structural(raw []byte) *runtime.RawExtension {
 	// Numbers keep their text, because a float would change large integers.
 	decoder := json.NewDecoder(bytes.NewReader(raw))

@@ -413,7 +413,7 @@ info: web.yaml.gotmpl (document 1): ready-at-once: apps/v1 Deployment shop/web: 
 		{"an error that is let pass", []string{clitest.Folder(t, clitest.GoodPackage), "--fail-on", "never", "-o", "json", "|jq", ".findings[0].level"}, 0, "error\n", ""},
 		{"an upgrade", []string{dir, "--from", clitest.Folder(t, strings.ReplaceAll(clitest.GoodPackage, "app: web", "app: web2")), "-o", "json", "|jq", `.findings[] | select(.rule == "immutable-field").details`}, 1,
 			"differs from the older package in spec.selector, which cannot change\n", "Error: 1 error, "},
-		{"an unknown rule", []string{dir, "--disable", "keep-dat"}, 1, "", `Error: there is no rule "keep-dat". Did you mean "keep-data"?`},
+		{"an unknown rule", []string{dir, "--disable", "keep-dat"}, 1, "", `Error: the rule "keep-dat" does not exist. Did you mean "keep-data"?`},
 		{"an unknown level", []string{dir, "--fail-on", "bad"}, 1, "", `Error: arguments invalid: unknown --fail-on "bad"`},
 		{"no package", nil, 1, "", "Error: arguments invalid: SOURCE|IMAGE is missing"},
 		{"an invalid package", []string{clitest.Folder(t, clitest.BadPackage)}, 1, "", "Error: 2 problems in "},

@@ -179,7 +179,7 @@ func (w *writer) keys(keys []Key) {
 	w.table(rows)
 }
 
-// images adds a table of the manifest's images, unless there are none.
+// images adds a table of the manifest's images if it has any.
 func (w *writer) images(r *Report) {
 	if len(r.Images) == 0 {
 		return

@@ -9,7 +9,7 @@ import (
 	"lockstep.run/lockstep/test/clustertest"
 )
 
-// The manager chooses a package by its API. Commands use its choice, and say if there is none yet.
+// The manager chooses a package by its API. Commands use its choice, and return an error before it has made one.
 func TestNameForAPI(t *testing.T) {
 	t.Parallel()
 	shop := &corev1alpha1.APIReference{APIVersion: "example.com/v1", Kind: "Shop"}

@@ -72,7 +72,7 @@ func (v *ValuesCheck) check(ctx context.Context, raw []byte, whole, sensitive bo
 	path := field.NewPath("values")
 	compiled, errs := config.Compile(ctx, path, v.Schema)
 	if len(errs) > 0 {
-		return nil // the manager reports the problem of the schema
+		return nil // the load of the package reports a broken schema
 	}
 
 	_, unknown, broken, errs := compiled.Admit(ctx, path, raw)
@@ -119,7 +119,7 @@ func CheckValues(
 	version := found.Version().Version
 	schema, err := SchemaOf(version.ConfigSchema)
 	if err != nil {
-		return nil // the manager reports the problem
+		return nil // the load of the package reports a broken schema
 	}
 	check := ValuesCheck{Target: t, What: found.Name + " " + version.Version, See: "kubectl package available " + found.Name + "/" + version.Version + " --values" + scopeFlag(t.Namespace), Schema: schema}
 	return check.Run(ctx, old, want, values)

@@ -33,7 +33,7 @@ func Run(ctx context.Context, files loader.Files, opts Options) ([]Finding, erro
 	// A mistyped rule would otherwise be disabled without an effect.
 	for _, name := range opts.Disable {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("there is no rule %q. %s", name, violation.Suggest(name, known, "The rules are: "+strings.Join(known, ", ")+"."))
+			return nil, fmt.Errorf("the rule %q does not exist. %s", name, violation.Suggest(name, known, "The rules are: "+strings.Join(known, ", ")+"."))
 		}
 	}
 

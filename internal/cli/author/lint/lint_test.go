@@ -247,9 +247,9 @@ func TestRules(t *testing.T) {
 		{"replicas-and-autoscaler", edit{otherItem, otherItem + autoscaler, "  minReadySeconds: 5\n", "  minReadySeconds: 5\n  replicas: 2\n"},
 			edit{otherItem, otherItem + autoscaler, "  minReadySeconds: 5\n", "  minReadySeconds: 5\n  replicas: 2\n", "  scopes: [Cluster]\n", "  scopes: [Cluster]\n  ignoredFields: [{group: apps, kind: Deployment, jsonPointers: [/spec/replicas]}]\n"},
 			"spec.replicas HorizontalPodAutoscaler shop changes it", nil},
-		{"unknown-rule", edit{"metadata: {name: shop}\nspec:\n  version", "metadata: {name: shop, annotations: {lint.lockstep.run/disable: 'no-tets, no-version'}}\nspec:\n  version"}, nil, `there is no rule "no-tets"`, nil},
+		{"unknown-rule", edit{"metadata: {name: shop}\nspec:\n  version", "metadata: {name: shop, annotations: {lint.lockstep.run/disable: 'no-tets, no-version'}}\nspec:\n  version"}, nil, `the rule "no-tets" does not exist`, nil},
 		{"no-tests", edit{"  - name: one\n    context: {package: {metadata: {name: shop}}}\n  - name: two\n    context: {package: {metadata: {name: shop-two}}}\n", ""}, nil, "there is no test case", nil},
-		{"no-version", edit{"  version: 1.0.0\n", ""}, nil, "there is no version", nil},
+		{"no-version", edit{"  version: 1.0.0\n", ""}, nil, "the version is missing", nil},
 	}
 	covered := map[string]bool{"probe-misses-failed-rollout": true, "not-rendered": true} // they have their own tests
 	for _, test := range tests {
@@ -306,7 +306,7 @@ func TestNotRendered(t *testing.T) {
 		"error manifest.yaml test.template templates were not rendered, so the rules about their objects were not checked: these have no default: spec.config.image",
 		`error secret.yaml:3 stringData it has a value for "password"`,
 		"warning manifest.yaml test.template there is no test case",
-		"warning manifest.yaml spec.version there is no version",
+		"warning manifest.yaml spec.version the version is missing",
 	}
 	require.Equal(t, want, found(t, files(needy), Options{}))
 }
@@ -374,7 +374,7 @@ func TestGoodPackageHasNoFindings(t *testing.T) {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	bad := edit{"  version: 1.0.0\n", "", "  minReadySeconds: 5\n", ""}.apply(t)
-	require.Equal(t, []string{"warning manifest.yaml spec.version there is no version", "info deploy.yaml.gotmpl spec.template.spec.containers no container has a readinessProbe or a startupProbe, and minReadySeconds is 0"}, found(t, bad, Options{}), "sorted by level, each once")
+	require.Equal(t, []string{"warning manifest.yaml spec.version the version is missing", "info deploy.yaml.gotmpl spec.template.spec.containers no container has a readinessProbe or a startupProbe, and minReadySeconds is 0"}, found(t, bad, Options{}), "sorted by level, each once")
 	if got := found(t, bad, Options{Disable: []string{"no-version", "ready-at-once"}}); len(got) > 0 {
 		t.Errorf("disabled: %q", got)
 	}
@@ -382,7 +382,7 @@ func TestRun(t *testing.T) {
 	if got := found(t, annotated, Options{}); len(got) > 0 {
 		t.Errorf("disabled by the annotation: %q", got)
 	}
-	if _, err := Run(context.Background(), bad, Options{Disable: []string{"no-vertion"}}); err == nil || err.Error() != `there is no rule "no-vertion". Did you mean "no-version"?` {
+	if _, err := Run(context.Background(), bad, Options{Disable: []string{"no-vertion"}}); err == nil || err.Error() != `the rule "no-vertion" does not exist. Did you mean "no-version"?` {
 		t.Errorf("got %v", err)
 	}
 	var wrong violation.Violations

@@ -22,7 +22,7 @@ func unknownRule(c *oneCase, r reporter) {
 	known := ruleNames()
 	for _, name := range disabledRules(c.manifest) {
 		if !slices.Contains(known, name) {
-			r.manifest(document.Child("metadata.annotations", DisableAnnotation), violation.Suggest(name, known, "Remove it; docs/reference/lint-rules.md lists the rules."), "there is no rule %q", name)
+			r.manifest(document.Child("metadata.annotations", DisableAnnotation), violation.Suggest(name, known, "Remove it; docs/reference/lint-rules.md lists the rules."), "the rule %q does not exist", name)
 		}
 	}
 }
@@ -36,6 +36,6 @@ func disabledRules(manifest *manifestsv1alpha1.PackageManifest) []string {
 // noVersion reports a manifest without a version.
 func noVersion(c *oneCase, r reporter) {
 	if c.manifest.Spec.Version == "" {
-		r.manifest("spec.version", "Set a semantic version.", "there is no version")
+		r.manifest("spec.version", "Set a semantic version.", "the version is missing")
 	}
 }
