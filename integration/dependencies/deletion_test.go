@@ -106,7 +106,9 @@ func TestAdoption(t *testing.T) {
 	if err := harness.TryEdit(t, env, named(ns, "shop-db"), constrain); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), corev1alpha1.AdoptAnnotation) {
 		t.Errorf("the change was not refused: %v", err)
 	}
-	harness.Edit(t, env, named(ns, "shop-db"), func(p *corev1alpha1.Package) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, corev1alpha1.AdoptAnnotation, "true") })
+	harness.Edit(t, env, named(ns, "shop-db"), func(p *corev1alpha1.Package) {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, corev1alpha1.AdoptAnnotation, "true")
+	})
 	await(t, named(ns, "shop-db"), "is the user's", func(p *corev1alpha1.Package) error {
 		if p.Labels[corev1alpha1.GeneratedLabel] != "" {
 			return fmt.Errorf("labels %v", p.Labels)
