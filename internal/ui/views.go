@@ -59,7 +59,7 @@ func (s *server) one(r *http.Request) (view, error) {
 	}, nil
 }
 
-// icon returns the icon of a package in the catalogue, if the user may read it.
+// icon returns the icon of a package in the catalogue, if the user can read it.
 func (s *server) icon(ctx context.Context, pkg corev1alpha1.GenericPackage) template.URL {
 	resolved := pkg.PackageStatus().Resolved
 	// A package that was never resolved is not in the catalogue under a known name.

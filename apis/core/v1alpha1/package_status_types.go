@@ -142,12 +142,12 @@ type ResolvedPackage struct {
 	// +optional
 	Images []PackageImage `json:"images,omitempty"`
 
-	// OmittedImages counts further images of the objects.
+	// OmittedImages is the number of images that the list leaves out.
 	// +optional
 	OmittedImages int32 `json:"omittedImages,omitempty"`
 }
 
-// PackageImage is an image that objects of a package name.
+// PackageImage is an image of the objects or of the lock of a package.
 type PackageImage struct {
 	// Name of the image in the manifest; empty for an image that is not in the lock.
 	// +optional

@@ -202,7 +202,7 @@ func statusError(resp *http.Response) *Error {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		e.Remedy = "Check the Secret that secretRef names."
 	case code == http.StatusNotFound || code == http.StatusGone:
-		e.Remedy = "Check the URL, and that the credentials may read it."
+		e.Remedy = "Check the URL, and that the credentials grant access to it."
 	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:
 		e.Permanent = false
 	}

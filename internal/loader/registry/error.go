@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -110,7 +111,7 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 	switch {
 	case errors.As(err, &badCert), errors.As(err, &badAlert):
 		e.Reason, e.Details = ReasonUnreachable, err.Error()
-		e.Remedy = "Give its certificate authority: --registry-ca " + settingKey(p.registryOf(ref)) + "=FILE."
+		e.Remedy = certificateRemedy(p.registryOf(ref), err)
 	case errors.As(err, &own):
 		e.Reason, e.Details, e.Remedy, e.Temporary, e.after = own.reason, own.details, own.remedy, own.temporary, own.after
 		if own.reason == ReasonLimit && own.remedy == "" {
@@ -155,6 +156,19 @@ var remedies = map[Reason]string{
 	ReasonDigestMismatch: "Push the image again, and ask the administrator of the registry.",
 }
 
+// certificateRemedy names the host whose certificate does not verify. It is another host than the
+// registry's if the registry redirects downloads.
+func certificateRemedy(registry string, err error) string {
+	host := registry
+	var request *url.Error
+	if errors.As(err, &request) {
+		if u, parseErr := url.Parse(request.URL); parseErr == nil {
+			host = u.Host
+		}
+	}
+	return "Give its certificate authority: --registry-ca " + outbound.Redact(settingKey(host)) + "=FILE."
+}
+
 // timeoutText names the limit that a registry exceeded.
 func (p *Puller) timeoutText(err error) string {
 	if strings.Contains(err.Error(), "awaiting response headers") {
@@ -176,7 +190,7 @@ func (e *PullError) fromResponse(response *transport.Error) {
 	e.Details, e.Reason = response.Error(), ReasonUnavailable
 	switch code := response.StatusCode; {
 	case code == http.StatusNotFound:
-		e.Reason, e.Remedy = ReasonNotFound, "Check the name and the tag, and that the pull secret may read it."
+		e.Reason, e.Remedy = ReasonNotFound, "Check the name and the tag, and that the pull secret grants access to the image."
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		e.Reason, e.Remedy = ReasonUnauthorized, "Check the name of the image and the pull secret."
 	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:

@@ -199,7 +199,7 @@ func TestRedirectsOfProxiedRegistries(t *testing.T) {
 
 	_, foreign := issue(t)
 	opts := Options{Proxies: Proxies{"a.example": proxy.url}, Authorities: Authorities{"a.example": ca, "storage.example": foreign}, Proxy: noProxy}
-	require.ErrorContains(t, pullOf(newPuller(t, opts), "a.example"), "x509", "a host that is named itself")
+	require.ErrorContains(t, pullOf(newPuller(t, opts), "a.example"), "--registry-ca storage.example=FILE.", "a host that is named itself")
 
 	proxy.seen()
 	target = "https://169.254.169.254"
