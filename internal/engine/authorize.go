@@ -75,12 +75,10 @@ func (p *proof) missing(ctx context.Context) ([]permissions.Demand, error) {
 	}
 
 	request := permissions.Request{Kinds: map[schema.GroupKind]permissions.Kind{}, Released: map[*unstructured.Unstructured]bool{}}
-	for i := range p.revision.Phases {
-		for _, d := range p.revision.Phases[i].Objects {
-			if d.Delegate == nil {
-				if err := p.add(&request, d); err != nil {
-					return nil, err
-				}
+	for _, d := range p.revision.Objects() {
+		if d.Delegate == nil {
+			if err := p.add(&request, d); err != nil {
+				return nil, err
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"encoding/json"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -80,24 +79,12 @@ func withPaused(d *objects.Desired, paused *bool) (*objects.Desired, error) {
 	return &other, SetContent(&other, raw)
 }
 
-// Named returns the keys of all objects whose names are known here, including objects that an agent
-// writes into the same cluster.
-func (r *Revision) Named() []objects.Key {
-	keys := r.Keys()
-	for i := range r.Phases {
-		for _, d := range r.Phases[i].Delegated {
-			keys = append(keys, d.Key)
-		}
-	}
-	return keys
-}
-
 // Delegates returns the ObjectSetPhases of a revision, in the order of its phases.
 func (r *Revision) Delegates() []*objects.Desired {
 	var all []*objects.Desired
-	for i := range r.Phases {
-		if r.Phases[i].Delegates() {
-			all = slices.Concat(all, r.Phases[i].Objects)
+	for _, d := range r.Objects() {
+		if d.Delegate != nil {
+			all = append(all, d)
 		}
 	}
 	return all

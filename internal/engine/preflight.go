@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -117,13 +116,11 @@ func (x *run) tryChange(ctx context.Context, s *phases.Step) (bool, error) {
 // its objects. It only reads.
 func (e *Engine) precheck(ctx context.Context, r *Rollout, rev *Revision) ([]phases.Blocker, error) {
 	fresh := make([]phases.Step, 0, 16)
-	for i := range rev.Phases {
-		for _, d := range slices.Concat(rev.Phases[i].Objects, rev.Phases[i].Delegated) {
-			if r.wroteBefore(rev, d.Key) {
-				continue
-			}
-			fresh = append(fresh, phases.Step{Key: d.Key, Desired: d, Metadata: rev.Metadata, Labels: rev.Labels})
+	for _, d := range rev.AllObjects() {
+		if r.wroteBefore(rev, d.Key) {
+			continue
 		}
+		fresh = append(fresh, phases.Step{Key: d.Key, Desired: d, Metadata: rev.Metadata, Labels: rev.Labels})
 	}
 
 	existing, err := e.existing(ctx, fresh)
@@ -138,19 +135,17 @@ func (e *Engine) precheck(ctx context.Context, r *Rollout, rev *Revision) ([]pha
 // and that must not be taken.
 func (r *Rollout) collisions(rev *Revision, existing map[objects.Key]*objects.Observed, now time.Time) []phases.Blocker {
 	var blocked []phases.Blocker
-	for i := range rev.Phases {
-		for _, d := range slices.Concat(rev.Phases[i].Objects, rev.Phases[i].Delegated) {
-			obs := existing[d.Key]
-			if obs == nil || r.wroteBefore(rev, d.Key) {
-				continue
-			}
-			v := phases.Decide(phases.DecisionInput{
-				Key: d.Key, Desired: d, Labels: rev.Labels, Owner: r.Owner, Controllers: r.Controllers,
-				Live: phases.LiveState{Synced: true, Object: obs}, Now: now,
-			})
-			if v.Action == phases.Refuse {
-				blocked = append(blocked, phases.Blocker{Key: d.Key, Phase: rev.Phases[i].Name, Message: v.Message, Kind: phases.BlockCollision})
-			}
+	for i, d := range rev.AllObjects() {
+		obs := existing[d.Key]
+		if obs == nil || r.wroteBefore(rev, d.Key) {
+			continue
+		}
+		v := phases.Decide(phases.DecisionInput{
+			Key: d.Key, Desired: d, Labels: rev.Labels, Owner: r.Owner, Controllers: r.Controllers,
+			Live: phases.LiveState{Synced: true, Object: obs}, Now: now,
+		})
+		if v.Action == phases.Refuse {
+			blocked = append(blocked, phases.Blocker{Key: d.Key, Phase: rev.Phases[i].Name, Message: v.Message, Kind: phases.BlockCollision})
 		}
 	}
 

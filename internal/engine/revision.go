@@ -1,9 +1,6 @@
 package engine
 
 import (
-	"cmp"
-	"maps"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,42 +76,23 @@ func NewRevision() *Revision {
 	}
 }
 
-// SetProbes sets the probes of the objects.
+// SetProbes sets the probes of the objects. An ObjectSetPhase is probed in any case.
 func (r *Revision) SetProbes(by *probes.Set) {
-	r.Probes, r.Probed = by, r.phaseKinds()
-	for _, gk := range r.Kinds() {
-		if by.Selects(gk) {
+	r.Probes, r.Probed = by, sets.Set[schema.GroupKind]{}
+	for _, d := range r.Objects() {
+		if gk := d.Key.GroupKind(); d.Delegate != nil || by.Selects(gk) {
 			r.Probed.Insert(gk)
 		}
 	}
 }
 
-// phaseKinds returns the kinds of the objects that represent phases with a class.
-func (r *Revision) phaseKinds() sets.Set[schema.GroupKind] {
+// Kinds returns the kinds of the revision's objects.
+func (r *Revision) Kinds() sets.Set[schema.GroupKind] {
 	kinds := sets.Set[schema.GroupKind]{}
-	for i := range r.Phases {
-		for _, d := range r.Phases[i].Objects {
-			if d.Delegate != nil {
-				kinds.Insert(d.Key.GroupKind())
-			}
-		}
+	for _, d := range r.Objects() {
+		kinds.Insert(d.Key.GroupKind())
 	}
-
 	return kinds
-}
-
-// Kinds returns the kinds of the revision's objects in order.
-func (r *Revision) Kinds() []schema.GroupKind {
-	seen := map[schema.GroupKind]bool{}
-	for i := range r.Phases {
-		for _, d := range r.Phases[i].Objects {
-			seen[d.Key.GroupKind()] = true
-		}
-	}
-
-	return slices.SortedFunc(maps.Keys(seen), func(a, b schema.GroupKind) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
-	})
 }
 
 // AssumeReady treats all probes as true.
@@ -140,10 +118,8 @@ func (r *Revision) reached(live cluster.LiveState) sets.Set[schema.GroupKind] {
 // Keys returns the names of all objects in the order of the phases.
 func (r *Revision) Keys() []objects.Key {
 	var keys []objects.Key
-	for i := range r.Phases {
-		for _, d := range r.Phases[i].Objects {
-			keys = append(keys, d.Key)
-		}
+	for _, d := range r.Objects() {
+		keys = append(keys, d.Key)
 	}
 	return keys
 }
@@ -154,11 +130,9 @@ var phaseNeeds = probes.Needs{Paths: [][]string{{"spec", "paused"}}}
 // TakesOver returns the keys of objects that the revision takes over from any controller.
 func (r *Revision) TakesOver() map[objects.Key]struct{} {
 	over := map[objects.Key]struct{}{}
-	for i := range r.Phases {
-		for _, d := range r.Phases[i].Objects {
-			if d.Collision == objects.CollisionProtectionNone && !d.NeverAdopted {
-				over[d.Key] = struct{}{}
-			}
+	for _, d := range r.Objects() {
+		if d.Collision == objects.CollisionProtectionNone && !d.NeverAdopted {
+			over[d.Key] = struct{}{}
 		}
 	}
 
@@ -169,35 +143,23 @@ func (r *Revision) TakesOver() map[objects.Key]struct{} {
 // unselected kinds are absent.
 func (r *Revision) Needs() map[schema.GroupKind]probes.Needs {
 	needs := map[schema.GroupKind]probes.Needs{}
-	for _, gk := range r.Kinds() {
+	for gk := range r.Kinds() {
 		if r.Probes.Selects(gk) {
 			needs[gk] = r.Probes.Needs(gk)
 		}
 	}
 
-	for gk := range r.phaseKinds() {
-		needs[gk] = needs[gk].Union(phaseNeeds)
-	}
-
-	for i := range r.Phases {
-		for _, d := range r.Phases[i].Objects {
-			if gk := d.Key.GroupKind(); len(d.Mappings) > 0 || r.ReadsStatus {
-				needs[gk] = needs[gk].Union(probes.Needs{}) // the status is kept in any case
-			}
+	for _, d := range r.Objects() {
+		gk := d.Key.GroupKind()
+		if d.Delegate != nil {
+			needs[gk] = needs[gk].Union(phaseNeeds)
+		}
+		if len(d.Mappings) > 0 || r.ReadsStatus {
+			needs[gk] = needs[gk].Union(probes.Needs{}) // the status is kept in any case
 		}
 	}
 
 	return needs
-}
-
-// keepGenerations copies the generations from which on records have the fields that the probes of
-// an owner's revisions read. A revision keeps generations that it already knows.
-func (r *Revision) keepGenerations(since map[schema.GroupKind]uint32) {
-	for gk, number := range since {
-		if _, known := r.fieldGenerations[gk]; !known {
-			r.fieldGenerations[gk] = number
-		}
-	}
 }
 
 // Refuse sets the obstacles of the revision as a whole, which prevent all its writes; without
@@ -215,12 +177,8 @@ func (r *Revision) Refused() bool { return len(r.Refusals) > 0 }
 
 // PhaseOf returns the name of the phase that an object is in, or "".
 func (r *Revision) PhaseOf(key objects.Key) string {
-	for i := range r.Phases {
-		for _, d := range r.Phases[i].Objects {
-			if d.Key == key {
-				return r.Phases[i].Name
-			}
-		}
+	if d, phase := r.Find(key); d != nil {
+		return r.Phases[phase].Name
 	}
 	return ""
 }

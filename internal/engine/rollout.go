@@ -168,17 +168,6 @@ func (r *Rollout) Keys() map[objects.Key]struct{} {
 	return keys
 }
 
-// Kinds returns the kinds of all objects that any loaded revision contains.
-func (r *Rollout) Kinds() []schema.GroupKind {
-	kinds := map[schema.GroupKind]struct{}{}
-	for _, rev := range r.revisions {
-		for _, gk := range rev.Kinds() {
-			kinds[gk] = struct{}{}
-		}
-	}
-	return slices.Collect(maps.Keys(kinds))
-}
-
 // Contains reports whether any loaded revision contains the object.
 func (r *Rollout) Contains(key objects.Key) bool {
 	for _, rev := range r.revisions {

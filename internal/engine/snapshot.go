@@ -140,10 +140,8 @@ func (r *Rollout) liveStates(live cluster.LiveState, strays []objects.Key, now t
 	}
 
 	for _, rev := range r.revisions {
-		for i := range rev.Phases {
-			for _, d := range rev.Phases[i].Objects {
-				read(d.Key)
-			}
+		for _, d := range rev.Objects() {
+			read(d.Key)
 		}
 	}
 

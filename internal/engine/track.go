@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/engine/tracking"
@@ -41,9 +42,10 @@ func (r *Rollout) track(tracker *tracking.Tracker, live cluster.Cluster) {
 	}
 
 	uids := []types.UID{r.Owner.UID}
-	needs := map[schema.GroupKind]probes.Needs{}
+	needs, kinds := map[schema.GroupKind]probes.Needs{}, sets.Set[schema.GroupKind]{}
 	for uid, rev := range r.revisions {
 		uids = append(uids, uid)
+		kinds = kinds.Union(rev.Kinds())
 		for gk, need := range rev.Needs() {
 			needs[gk] = needs[gk].Union(need)
 		}
@@ -57,16 +59,19 @@ func (r *Rollout) track(tracker *tracking.Tracker, live cluster.Cluster) {
 
 	r.fieldGenerations, r.tracks = tracker.Probe(r.Owner.OwnerKey, namespace, needs), tracker.Tracks
 	for _, rev := range r.revisions {
-		rev.keepGenerations(r.fieldGenerations)
+		for gk, number := range r.fieldGenerations {
+			if _, known := rev.fieldGenerations[gk]; !known {
+				rev.fieldGenerations[gk] = number
+			}
+		}
 	}
 
 	if live == nil {
 		return
 	}
 
-	kinds := r.Kinds()
-	tracker.Use(r.Owner.OwnerKey, kinds)
-	live.Use(r.Owner.String(), kinds)
+	tracker.Use(r.Owner.OwnerKey, kinds.UnsortedList())
+	live.Use(r.Owner.String(), kinds.UnsortedList())
 }
 
 // marks returns the marks of all revisions in ascending order.

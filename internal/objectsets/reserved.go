@@ -15,12 +15,10 @@ import (
 // why returns a reason. They are neither written nor deleted.
 func RejectReserved(r *engine.Revision, why func(objects.Key) string) {
 	var messages []objects.Message
-	for i := range r.Phases {
-		for _, d := range slices.Concat(r.Phases[i].Objects, r.Phases[i].Delegated) {
-			if reason := why(d.Key); reason != "" && !d.Reserved {
-				d.Keep, d.Reserved = true, true
-				messages = append(messages, objects.Message{Object: d.Key.String(), Text: reason})
-			}
+	for _, d := range r.AllObjects() {
+		if reason := why(d.Key); reason != "" && !d.Reserved {
+			d.Keep, d.Reserved = true, true
+			messages = append(messages, objects.Message{Object: d.Key.String(), Text: reason})
 		}
 	}
 

@@ -47,13 +47,11 @@ func RestoreRetained(r *engine.Revision, set corev1alpha1.GenericObjectSet, prun
 // RetainedReferences names the objects that a revision retains, in the order of its phases.
 func RetainedReferences(r *engine.Revision, keys sets.Set[objects.Key]) []corev1alpha1.RetainedObjectReference {
 	var refs []corev1alpha1.RetainedObjectReference
-	for i := range r.Phases {
-		for _, d := range r.Phases[i].Objects {
-			if keys.Has(d.Key) {
-				refs = append(refs, corev1alpha1.RetainedObjectReference{
-					Group: d.Key.Group, Kind: d.Key.Kind, Namespace: d.Key.Namespace, Name: d.Key.Name, Phase: r.Phases[i].Name,
-				})
-			}
+	for i, d := range r.Objects() {
+		if keys.Has(d.Key) {
+			refs = append(refs, corev1alpha1.RetainedObjectReference{
+				Group: d.Key.Group, Kind: d.Key.Kind, Namespace: d.Key.Namespace, Name: d.Key.Name, Phase: r.Phases[i].Name,
+			})
 		}
 	}
 

@@ -173,11 +173,9 @@ func ClaimedAtCreation(set corev1alpha1.GenericObjectSet) bool {
 // revision: the first phase, and each phase after phases without probed objects. A later revision
 // records each phase separately, because an older revision owns the objects until then.
 func unprobed(r *engine.Revision) int {
-	for i := range r.Phases {
-		for _, d := range r.Phases[i].Objects {
-			if r.Probed.Has(d.Key.GroupKind()) {
-				return i + 1
-			}
+	for i, d := range r.Objects() {
+		if r.Probed.Has(d.Key.GroupKind()) {
+			return i + 1
 		}
 	}
 	return len(r.Phases)

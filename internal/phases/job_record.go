@@ -77,11 +77,9 @@ func (p *planner) jobKeys() []objects.Key {
 
 	found := map[objects.Key]struct{}{}
 	for _, r := range p.Revisions {
-		for i := range r.Phases {
-			for _, d := range r.Phases[i].Objects {
-				if d.Key.GroupKind() == objects.Job {
-					found[d.Key] = struct{}{}
-				}
+		for _, d := range r.Objects() {
+			if d.Key.GroupKind() == objects.Job {
+				found[d.Key] = struct{}{}
 			}
 		}
 	}

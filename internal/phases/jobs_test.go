@@ -49,12 +49,10 @@ func jobState(revisions ...*phases.Revision) *phases.State {
 
 	for _, r := range revisions {
 		r.Probed, r.Results = sets.Set[schema.GroupKind]{}, map[objects.Key]probes.Result{}
-		for i := range r.Phases {
-			for _, d := range r.Phases[i].Objects {
-				r.Probed.Insert(d.Key.GroupKind())
-				r.Results[d.Key] = probes.Result{Messages: []string{"not ready"}}
-				s.Live[d.Key] = phases.LiveState{Synced: true}
-			}
+		for _, d := range r.Objects() {
+			r.Probed.Insert(d.Key.GroupKind())
+			r.Results[d.Key] = probes.Result{Messages: []string{"not ready"}}
+			s.Live[d.Key] = phases.LiveState{Synced: true}
 		}
 	}
 

@@ -41,11 +41,9 @@ func (s *State) Evaluated(visit func(*Revision, objects.Key)) {
 		if p.superseded(r) || len(r.Probed) == 0 {
 			continue
 		}
-		for ph := range r.Phases {
-			for _, d := range r.Phases[ph].Objects {
-				if r.Probed.Has(d.Key.GroupKind()) && (r == active || ph < r.Started() && p.writer[d.Key] == r) {
-					visit(r, d.Key)
-				}
+		for ph, d := range r.Objects() {
+			if r.Probed.Has(d.Key.GroupKind()) && (r == active || ph < r.Started() && p.writer[d.Key] == r) {
+				visit(r, d.Key)
 			}
 		}
 	}
@@ -69,16 +67,14 @@ func Templates(s *State) map[objects.Key]Template {
 		if !r.Claimed() && r.Opened() == 0 && !r.History {
 			continue
 		}
-		for ph := range r.Phases {
-			for _, d := range r.Phases[ph].Objects {
-				writer := p.writer[d.Key]
-				if writer == nil {
-					writer = r
-				}
-				if want, _ := writer.Find(d.Key); want != nil {
-					src := p.source(writer, want)
-					templates[d.Key] = Template{Desired: want, Metadata: src.Metadata, Labels: src.Labels}
-				}
+		for _, d := range r.Objects() {
+			writer := p.writer[d.Key]
+			if writer == nil {
+				writer = r
+			}
+			if want, _ := writer.Find(d.Key); want != nil {
+				src := p.source(writer, want)
+				templates[d.Key] = Template{Desired: want, Metadata: src.Metadata, Labels: src.Labels}
 			}
 		}
 	}

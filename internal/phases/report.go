@@ -1,7 +1,6 @@
 package phases
 
 import (
-	"slices"
 
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -134,12 +133,10 @@ func (r *Revision) TakenOver(by *Revision, report *Report) bool {
 		return false
 	}
 
-	for ph := range r.Phases {
-		for _, d := range slices.Concat(r.Phases[ph].Objects, r.Phases[ph].Delegated) {
-			own, at := by.Find(d.Key)
-			if own == nil || ph < r.Opened() && !report.written(at) {
-				return false
-			}
+	for ph, d := range r.AllObjects() {
+		own, at := by.Find(d.Key)
+		if own == nil || ph < r.Opened() && !report.written(at) {
+			return false
 		}
 	}
 

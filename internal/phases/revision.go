@@ -1,6 +1,7 @@
 package phases
 
 import (
+	"iter"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -66,6 +67,32 @@ func (p *Phase) Entered() bool { return p.entered }
 // by the durable record.
 func (p *Phase) WrittenBefore() bool { return p.writtenBefore }
 
+// Objects returns the objects in the order of the phases, with the index of the phase of each.
+func (r *Revision) Objects() iter.Seq2[int, *objects.Desired] {
+	return func(yield func(int, *objects.Desired) bool) {
+		for p := range r.Phases {
+			for _, d := range r.Phases[p].Objects {
+				if !yield(p, d) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// AllObjects is Objects, with the objects that agents write into the same cluster.
+func (r *Revision) AllObjects() iter.Seq2[int, *objects.Desired] {
+	return func(yield func(int, *objects.Desired) bool) {
+		for p := range r.Phases {
+			for _, d := range slices.Concat(r.Phases[p].Objects, r.Phases[p].Delegated) {
+				if !yield(p, d) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // result returns the result of the probes on an object.
 func (r *Revision) result(key objects.Key) probes.Result {
 	if !r.Probed.Has(key.GroupKind()) {
@@ -82,11 +109,9 @@ type position struct{ phase, index int }
 // Find returns the desired object and its phase, or nil if the revision does not contain it.
 func (r *Revision) Find(key objects.Key) (*objects.Desired, int) {
 	if r.small() {
-		for p := range r.Phases {
-			for _, d := range r.Phases[p].Objects {
-				if d.Key == key {
-					return d, p
-				}
+		for p, d := range r.Objects() {
+			if d.Key == key {
+				return d, p
 			}
 		}
 		return nil, 0
@@ -152,9 +177,8 @@ func (r *Revision) Apart(from *Revision) bool {
 		return false
 	}
 
-	for ph := range r.Phases {
-		shared := func(d *objects.Desired) bool { return from.Wants(d.Key) }
-		if slices.ContainsFunc(r.Phases[ph].Objects, shared) || slices.ContainsFunc(r.Phases[ph].Delegated, shared) {
+	for _, d := range r.AllObjects() {
+		if from.Wants(d.Key) {
 			return false
 		}
 	}

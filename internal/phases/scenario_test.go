@@ -164,10 +164,8 @@ func (p *player) snapshot() *phases.State {
 				r.Reached.Insert(gk)
 			}
 		}
-		for i := range r.Phases {
-			for _, d := range r.Phases[i].Objects {
-				p.state.Live[d.Key] = p.look(d.Key)
-			}
+		for _, d := range r.Objects() {
+			p.state.Live[d.Key] = p.look(d.Key)
 		}
 	}
 

@@ -90,11 +90,9 @@ func instancesOf(definition *objects.Desired) func(objects.Key) bool {
 // count counts the selected objects of the revision, including those that agents write.
 func (r *Revision) count(selected func(objects.Key) bool) int {
 	n := 0
-	for i := range r.Phases {
-		for _, d := range slices.Concat(r.Phases[i].Objects, r.Phases[i].Delegated) {
-			if selected(d.Key) {
-				n++
-			}
+	for _, d := range r.AllObjects() {
+		if selected(d.Key) {
+			n++
 		}
 	}
 

@@ -214,10 +214,8 @@ func (in *input) labels() map[string]string {
 func (c *simulatedCluster) fill(ctx context.Context, revisions []*engine.Revision, annotations map[objects.Key]map[string]string) error {
 	versions := map[objects.Key]string{}
 	for _, rev := range revisions {
-		for i := range rev.Phases {
-			for _, d := range rev.Phases[i].Objects {
-				versions[d.Key] = d.Version
-			}
+		for _, d := range rev.Objects() {
+			versions[d.Key] = d.Version
 		}
 	}
 

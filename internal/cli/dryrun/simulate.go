@@ -166,16 +166,14 @@ func (s *simulation) unblock(ctx context.Context) (bool, error) {
 func (s *simulation) claim(ctx context.Context, rev *engine.Revision) error {
 	blocked := rev.Refusals
 	var conflicts []phases.Blocker
-	for i := range rev.Phases {
-		for _, d := range slices.Concat(rev.Phases[i].Objects, rev.Phases[i].Delegated) {
-			if holder, held := s.reconciler.ClaimsOf(s.in.ID, s.in.key.Namespace).Holder(d.Key); held && holder.UID != s.in.uid &&
-				(d.Collision != objects.CollisionProtectionNone || !claims.Overrules(s.rollout.Owner, holder)) {
-				conflict := &claims.Conflict{Key: d.Key, Holder: holder, Claimant: s.rollout.Owner}
-				conflicts = append(conflicts, phases.Blocker{Key: d.Key, Message: s.rollout.Reason(ctx, conflict)})
-				// The claim of the holder is released only afterwards, so that each conflict is
-				// found.
-				defer s.reconciler.ClaimsOf(s.in.ID, s.in.key.Namespace).Release(holder)
-			}
+	for _, d := range rev.AllObjects() {
+		if holder, held := s.reconciler.ClaimsOf(s.in.ID, s.in.key.Namespace).Holder(d.Key); held && holder.UID != s.in.uid &&
+			(d.Collision != objects.CollisionProtectionNone || !claims.Overrules(s.rollout.Owner, holder)) {
+			conflict := &claims.Conflict{Key: d.Key, Holder: holder, Claimant: s.rollout.Owner}
+			conflicts = append(conflicts, phases.Blocker{Key: d.Key, Message: s.rollout.Reason(ctx, conflict)})
+			// The claim of the holder is released only afterwards, so that each conflict is
+			// found.
+			defer s.reconciler.ClaimsOf(s.in.ID, s.in.key.Namespace).Release(holder)
 		}
 	}
 

@@ -3,8 +3,8 @@ package objectdeployments
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,24 +25,20 @@ func (s *reconciliation) rejectReserved(ctx context.Context, rev *engine.Revisio
 	}
 
 	ofEngine := objectsets.OfEngine(s.rollout.Owner, s.Namespace)
-	ancestors := map[objects.Key]struct{}{}
-	if slices.ContainsFunc(rev.Named(), func(k objects.Key) bool {
-		return k.Group == corev1alpha1.GroupVersion.Group && rev.Class(k) == ""
-	}) {
-		var err error
-		if ancestors, err = s.ancestors(ctx); err != nil {
-			return err
-		}
-	}
-
+	ancestors := sync.OnceValues(func() (map[objects.Key]struct{}, error) { return s.ancestors(ctx) })
+	var failed error
 	objectsets.RejectReserved(rev, func(key objects.Key) string {
-		if _, is := ancestors[key]; is {
-			return "the package itself belongs to it, so that its deletion would never end: remove it, or rename it"
+		if key.Group == corev1alpha1.GroupVersion.Group && rev.Class(key) == "" {
+			all, err := ancestors()
+			if _, is := all[key]; is {
+				return "the package itself belongs to it, so that its deletion would never end: remove it, or rename it"
+			}
+			failed = err
 		}
 		return ofEngine(key)
 	})
 
-	return nil
+	return failed
 }
 
 // rejectAllReserved is for a teardown, because the ancestors might have changed since loading.

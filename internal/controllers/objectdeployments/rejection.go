@@ -66,10 +66,8 @@ func (s *reconciliation) leaveStateful() {
 			continue
 		}
 		left := s.deployment.GetDeletionTimestamp() == nil && activation.RolledBackFrom(set, s.sets)
-		for i := range rev.Phases {
-			for _, d := range rev.Phases[i].Objects {
-				d.Left = left && d.Key.KeepsData()
-			}
+		for _, d := range rev.Objects() {
+			d.Left = left && d.Key.KeepsData()
 		}
 	}
 }

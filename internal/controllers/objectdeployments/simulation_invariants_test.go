@@ -271,11 +271,9 @@ func (s *simulation) leaves(key objects.Key) bool {
 }
 
 func phaseOf(r *engine.Revision, key objects.Key) int {
-	for ph := range r.Phases {
-		for _, d := range r.Phases[ph].Objects {
-			if d.Key == key {
-				return ph
-			}
+	for ph, d := range r.Objects() {
+		if d.Key == key {
+			return ph
 		}
 	}
 	return -1
