@@ -88,7 +88,10 @@ const missingRetry = time.Second
 // kubeconfig, would fix.
 func (r *Rollout) accountReason(s phases.Step, err error) string {
 	if r.Owner.Remote() {
-		return targetReason(err)
+		if _, about := ExplainTarget(err, false); about {
+			return ReasonForbidden
+		}
+		return ""
 	}
 	if isMissing(err) {
 		return ReasonServiceAccountMissing
@@ -103,7 +106,7 @@ func (r *Rollout) accountReason(s phases.Step, err error) string {
 // server's can repeat the rights that an object grants.
 func (r *Rollout) explainAccount(s phases.Step, err error) (text string, about bool) {
 	if r.Owner.Remote() {
-		return ExplainTarget(err)
+		return ExplainTarget(err, false)
 	}
 
 	var missing *MissingAccountError

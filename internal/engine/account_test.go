@@ -82,7 +82,7 @@ func TestExplainTarget(t *testing.T) {
 		`admission webhook "w" denied the request: no`:                                           "",
 	} {
 		err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Message: message}}
-		got, about := ExplainTarget(err)
+		got, about := ExplainTarget(err, false)
 		if got != want || about != (want != "") {
 			t.Errorf("%s:\ngot  %s\nwant %s", message, got, want)
 		}
@@ -96,7 +96,7 @@ func TestExplainTarget(t *testing.T) {
 	const read = `the user of the kubeconfig may not list configmaps in the target: ` +
 		`bind a Role in the namespace openshift-config, or a ClusterRole, to it there with the rule {apiGroups: [""], resources: [configmaps], verbs: [get, list, watch]}`
 	err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Message: `configmaps "c" is forbidden: ` + user + `list resource "configmaps" in API group "" in the namespace "openshift-config"`}}
-	if got, _ := ExplainTargetRead(err); got != read {
+	if got, _ := ExplainTarget(err, true); got != read {
 		t.Errorf("objects that are only read:\n%s", got)
 	}
 }

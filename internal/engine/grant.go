@@ -13,18 +13,9 @@ const (
 )
 
 // ExplainTarget puts the refusal of a request to another cluster into words of our own,
-// with the rule that grants the missing right; about is false for other errors. Objects
-// of packages are watched in all namespaces.
-func ExplainTarget(err error) (text string, about bool) {
-	return explainTarget(err, false)
-}
-
-// ExplainTargetRead is ExplainTarget of objects that are only read.
-func ExplainTargetRead(err error) (text string, about bool) {
-	return explainTarget(err, true)
-}
-
-func explainTarget(err error, read bool) (text string, about bool) {
+// with the rule that grants the missing right; about is false for other errors. read means that the
+// objects are only read. Objects of packages are watched in all namespaces.
+func ExplainTarget(err error, read bool) (text string, about bool) {
 	denied, is := apply.AsUnauthorized(err)
 	if !is || denied.Resource == "" && denied.Verb != "escalate" {
 		return "", false
@@ -55,12 +46,4 @@ func explainTarget(err error, read bool) (text string, about bool) {
 	}
 	return fmt.Sprintf("the user of the kubeconfig may not %s %s in the target: bind %s to it there with the rule {apiGroups: [%s], resources: [%s], verbs: [%s]}",
 		denied.Verb, denied.Resource, role, group, denied.Resource, verbs), true
-}
-
-// targetReason returns the reason of an error that a right for the user of a kubeconfig would fix.
-func targetReason(err error) string {
-	if _, about := ExplainTarget(err); about {
-		return ReasonForbidden
-	}
-	return ""
 }

@@ -160,10 +160,8 @@ func (r *Rollout) liveState(kind *livestate.KindState, key objects.Key, record *
 
 	if kind.Err != nil {
 		known.Err = kind.Err.Error()
-		if r.Owner.Remote() {
-			if known.Reason = targetReason(kind.Err); known.Reason != "" {
-				known.Err, _ = ExplainTarget(kind.Err)
-			}
+		if text, about := ExplainTarget(kind.Err, false); about && r.Owner.Remote() {
+			known.Reason, known.Err = ReasonForbidden, text
 		}
 	}
 

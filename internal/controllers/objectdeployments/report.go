@@ -269,7 +269,7 @@ func (s *reconciliation) reportError(ctx context.Context, err error, stalled boo
 	top, text := s.top(), err.Error()
 	deleting := top.GetDeletionTimestamp() != nil
 	if s.ref != nil {
-		if explained, about := engine.ExplainTarget(err); about {
+		if explained, about := engine.ExplainTarget(err, false); about {
 			text = explained
 		}
 	}

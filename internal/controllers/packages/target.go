@@ -67,7 +67,7 @@ func (s *reconciliation) gatherEnvironment(ctx context.Context) {
 	if err != nil && !s.waiting {
 		why := err.Error()
 		if s.target != nil {
-			if text, about := engine.ExplainTargetRead(err); about {
+			if text, about := engine.ExplainTarget(err, true); about {
 				why, s.inputReason = text, corev1alpha1.ReasonForbidden
 			}
 		}
