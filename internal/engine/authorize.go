@@ -235,28 +235,14 @@ func (p *proof) ask(ctx context.Context) error {
 // put puts questions to the API server, in parallel.
 func (p *proof) put(ctx context.Context, questions []question, answers map[question]bool) error {
 	var mu sync.Mutex
-	var failed error
 	p.left -= len(questions)
-	p.Pool.Run(ctx, p.rollout.Owner.OwnerKey, false, len(questions), func(i int) {
-		mu.Lock()
-		stop := failed != nil
-		mu.Unlock()
-		if stop {
-			return
-		}
+	return p.each(ctx, p.rollout, false, len(questions), func(i int) error {
 		allowed, err := p.rights.Allowed(ctx, questions[i].access())
 		mu.Lock()
 		defer mu.Unlock()
-		if err != nil {
-			failed = err
-		}
 		answers[questions[i]] = allowed
+		return err
 	})
-
-	if failed == nil {
-		failed = ctx.Err()
-	}
-	return failed
 }
 
 func (q question) access() authorizationv1.SelfSubjectAccessReviewSpec {

@@ -96,12 +96,14 @@ func (s *step) complete(ctx context.Context, a attempt) (*unstructured.Unstructu
 		}
 	}
 
-	if a.dryRun {
-		s.prepare(r)
-	} else {
+	if !a.dryRun {
 		s.noteResidue(r.residue)
+		return a.answer, nil
 	}
 
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	s.run.rollout.replacements[s.Key] = r // for the write that follows
 	return a.answer, nil
 }
 
@@ -229,25 +231,18 @@ func (s *step) replace(ctx context.Context, r *replacement) (*unstructured.Unstr
 	}
 	s.noteResidue(r.residue)
 	if len(r.yielded) > 0 {
-		s.run.mu.Lock()
-		defer s.run.mu.Unlock()
-		s.run.rollout.note(s.Key, fmt.Sprintf("fields of %s, which the API server does not accept along with the template, were removed", strings.Join(r.yielded, ", ")))
+		s.note("fields of %s, which the API server does not accept along with the template, were removed", strings.Join(r.yielded, ", "))
 	}
 
 	return live, nil
 }
 
-// prepare keeps the result of a dry run for the write that follows it.
-func (s *step) prepare(r *replacement) {
-	s.run.mu.Lock()
-	defer s.run.mu.Unlock()
-	s.run.rollout.replacements[s.Key] = r
-}
-
-// prepared returns the result of the dry run of the phase's entry for this write, and forgets it.
+// prepared returns the result of the dry run of the phase's entry for this write. It forgets that,
+// and the notes about the object, which is written again.
 func (s *step) prepared() *replacement {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
+	delete(s.run.rollout.notes, s.Key)
 	r := s.run.rollout.replacements[s.Key]
 	delete(s.run.rollout.replacements, s.Key)
 	if r == nil || r.intent != s.intent() {
@@ -322,17 +317,19 @@ func (s *step) noteResidue(fields []string) {
 		return
 	}
 	names := s.run.Tracker.Names
-	s.run.mu.Lock()
-	defer s.run.mu.Unlock()
-	s.run.rollout.note(s.Key, fmt.Sprintf("the API server keeps %s, which left the template: delete the object, or annotate it %s: %s, to have it created again",
-		strings.Join(fields, ", "), names.OnImmutableAnnotation, names.OnImmutableRecreate))
+	s.note("the API server keeps %s, which left the template: delete the object, or annotate it %s: %s, to have it created again",
+		strings.Join(fields, ", "), names.OnImmutableAnnotation, names.OnImmutableRecreate)
 }
 
-// noteKept notes the fields that the object keeps from its installer.
-func (s *step) noteKept(fields []string) {
+// note keeps a fact about the object that its users should know although the write succeeded.
+func (s *step) note(format string, args ...any) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	s.run.rollout.note(s.Key, fmt.Sprintf("%s cannot change, so values that its former manager set and the template leaves out stay", strings.Join(fields, ", ")))
+	r, text := s.run.rollout, fmt.Sprintf(format, args...)
+	if before := r.notes[s.Key]; before != "" && before != text {
+		text = before + "; " + text
+	}
+	r.notes[s.Key], r.noted = text, false
 }
 
 // fresh returns a new object of the template, by a dry run under another name; nil if that is not
@@ -374,11 +371,4 @@ func (s *step) immutable(ctx context.Context, refusal error) error {
 		return &ImmutableError{refusal}
 	}
 	return refusal
-}
-
-// forgetNotes forgets the notes about an object that is written again.
-func (s *step) forgetNotes() {
-	s.run.mu.Lock()
-	defer s.run.mu.Unlock()
-	delete(s.run.rollout.notes, s.Key)
 }

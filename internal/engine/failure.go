@@ -150,33 +150,26 @@ func (x *run) refusal(s phases.Step, err error) string {
 	return apply.WithoutDumps(strings.TrimSpace(err.Error()))
 }
 
-// reduced returns the text of an error about an object of a revision with sensitive values, without
-// any words of a server, a webhook or a proxy (invariant 8). exposes means that the object can hold
-// such values anywhere, so that they can be part of paths.
-func reduced(err error, exposes bool) string {
-	var invalid *schemas.InvalidError
-	var unavailable *schemas.UnavailableError
-	var caught *panics.Error
-	switch {
-	case errors.As(err, &caught):
-		return caught.Error() // quotes nothing
-	case errors.As(err, &invalid):
-		return invalid.Reduced(exposes) // our own words, without values
-	case errors.As(err, &unavailable):
-		return unavailable.Error() // about schemas, not about the object
-	}
-
-	if exposes {
-		return apply.BriefWithoutFields(err)
-	}
-	return apply.Brief(err)
-}
-
-// Reduced returns the text of an error about an object without sensitive values; sensitive
-// means that a revision of the owner has any.
+// Reduced returns the text of an error about an object of an owner with sensitive values, without
+// any words of a server, a webhook or a proxy (invariant 8); sensitive means that a revision has
+// such values. An object that exposes them can have them anywhere, also in paths.
 func (r *Rollout) Reduced(key objects.Key, err error) (text string, sensitive bool) {
 	if !r.sensitive() {
 		return "", false
 	}
-	return reduced(err, r.exposes(key)), true
+
+	var invalid *schemas.InvalidError
+	var unavailable *schemas.UnavailableError
+	var caught *panics.Error
+	switch exposes := r.exposes(key); {
+	case errors.As(err, &caught):
+		return caught.Error(), true // quotes nothing
+	case errors.As(err, &invalid):
+		return invalid.Reduced(exposes), true // our own words, without values
+	case errors.As(err, &unavailable):
+		return unavailable.Error(), true // about schemas, not about the object
+	case exposes:
+		return apply.BriefWithoutFields(err), true
+	}
+	return apply.Brief(err), true
 }

@@ -67,8 +67,6 @@ func (s *step) migrate(ctx context.Context) error {
 		return err
 	}
 
-	s.run.mu.Lock()
-	defer s.run.mu.Unlock()
 	s.live, s.Live = live, s.keep(live)
 	return nil
 }

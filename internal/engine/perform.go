@@ -1,7 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"sync/atomic"
+
+	"k8s.io/utils/ptr"
 
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/phases"
@@ -13,19 +17,22 @@ import (
 // lead.
 func (e *Engine) perform(ctx context.Context, r *Rollout, steps []phases.Step, background bool) error {
 	run := &run{Engine: e, rollout: r, absent: e.absent(ctx, steps)}
-	var failed error
-	e.Pool.Run(ctx, r.Owner.OwnerKey, background, len(steps), func(i int) {
-		if err := run.do(ctx, steps[i]); err != nil {
-			run.mu.Lock()
-			failed = err
-			run.mu.Unlock()
+	return e.each(ctx, r, background, len(steps), func(i int) error { return run.do(ctx, steps[i]) })
+}
+
+// each performs do(0) to do(n-1) in parallel, fair between owners, and starts no more of them after
+// an error. It returns that error, or the error of the context.
+func (e *Engine) each(ctx context.Context, r *Rollout, background bool, n int, do func(int) error) error {
+	var failed atomic.Pointer[error]
+	e.Pool.Run(ctx, r.Owner.OwnerKey, background, n, func(i int) {
+		if failed.Load() != nil {
+			return
+		}
+		if err := do(i); err != nil {
+			failed.CompareAndSwap(nil, &err)
 		}
 	})
-
-	if failed == nil {
-		failed = ctx.Err()
-	}
-	return failed
+	return cmp.Or(ptr.Deref(failed.Load(), nil), ctx.Err())
 }
 
 func (x *run) do(ctx context.Context, s phases.Step) error {
@@ -84,8 +91,6 @@ func (s *step) do(ctx context.Context) error {
 		return s.retain(ctx)
 	case phases.Confirm:
 		if s.run.absent[s.Key] {
-			s.run.mu.Lock()
-			defer s.run.mu.Unlock()
 			s.forget()
 			return nil
 		}

@@ -28,21 +28,14 @@ func (e *Engine) enter(ctx context.Context, r *Rollout, entry *phases.Entry) (bo
 		}
 	}
 
-	var stop error
-	e.Pool.Run(ctx, r.Owner.OwnerKey, false, len(changes), func(i int) {
+	err = e.each(ctx, r, false, len(changes), func(i int) error {
 		good, err := run.tryChange(ctx, changes[i])
 		run.mu.Lock()
 		defer run.mu.Unlock()
 		ok = ok && good
-		if err != nil {
-			stop = err
-		}
+		return err
 	})
-
-	if stop == nil {
-		stop = ctx.Err()
-	}
-	return ok && stop == nil, stop
+	return ok && err == nil, err
 }
 
 func (x *run) checkTypes(ctx context.Context, steps []phases.Step) (bool, error) {

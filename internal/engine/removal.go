@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
@@ -20,14 +19,14 @@ import (
 // delete deletes the object only in the state that was decided on. If it is already being deleted,
 // delete removes the finalizer of the garbage collector.
 func (s *step) delete(ctx context.Context) error {
+	if s.Live.Terminating {
+		return s.releaseCollected(ctx)
+	}
+
 	writes, err := s.writes(ctx)
 	if err != nil {
 		return err
 	}
-	if s.Live.Terminating {
-		return s.releaseCollected(ctx, writes)
-	}
-
 	gone, live, err := writes.Delete(ctx, s.mapping, s.Key.Namespace, s.Key.Name, s.Live.UID, s.Live.ResourceVersion, s.propagation())
 	if err != nil {
 		return err
@@ -35,32 +34,25 @@ func (s *step) delete(ctx context.Context) error {
 
 	if gone {
 		s.gone()
-		return nil
+	} else {
+		s.keep(live)
 	}
-
-	s.run.mu.Lock()
-	defer s.run.mu.Unlock()
-	s.keep(live)
 	return nil
 }
 
 // releaseCollected removes the finalizer of the garbage collector, which is the only one. A DELETE
 // in the background does it as well, but not for a certain version: the API server compares the
 // version when the finalizer is already removed.
-func (s *step) releaseCollected(ctx context.Context, writes cluster.Writes) error {
+func (s *step) releaseCollected(ctx context.Context) error {
 	patch, err := json.Marshal(append(unchanged(s.Live.UID, s.Live.ResourceVersion), map[string]any{"op": "remove", "path": "/metadata/finalizers"}))
 	if err != nil {
 		return err
 	}
-	live, err := writes.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch, false)
-	if err != nil {
-		return err
+	live, err := s.patch(ctx, patch, false)
+	if err == nil {
+		s.keep(live)
 	}
-
-	s.run.mu.Lock()
-	defer s.run.mu.Unlock()
-	s.keep(live)
-	return nil
+	return err
 }
 
 // propagation returns how the object is deleted. In the foreground it stays until the garbage
@@ -89,8 +81,6 @@ func (s *step) release(ctx context.Context) error {
 	}
 
 	if ref := s.run.Tracker.Observe(s.Key, live).Controller(); ref != nil && !s.run.rollout.isOurs(*ref) {
-		s.run.mu.Lock()
-		defer s.run.mu.Unlock()
 		s.keep(live) // another one has taken it meanwhile, and the labels are its own
 		return nil
 	}
@@ -118,11 +108,7 @@ func (s *step) mark(ctx context.Context, patch []byte) (*unstructured.Unstructur
 	if _, denied := apply.AsUnauthorized(err); !denied || s.Account.IsZero() {
 		return live, err
 	}
-	writes, err := s.writes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return writes.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch, false)
+	return s.patch(ctx, patch, false)
 }
 
 // retain turns the owner reference into the set's, without control.

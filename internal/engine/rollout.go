@@ -224,15 +224,6 @@ func (r *Rollout) exposes(key objects.Key) bool {
 	return false
 }
 
-// note keeps a fact about an object that its users should know although the write succeeded; mu is
-// held.
-func (r *Rollout) note(key objects.Key, text string) {
-	if before := r.notes[key]; before != "" && before != text {
-		text = before + "; " + text
-	}
-	r.notes[key], r.noted = text, false
-}
-
 // Noted returns the note about an object, or an empty text.
 func (r *Rollout) Noted(key objects.Key) string { return r.notes[key] }
 

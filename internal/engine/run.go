@@ -102,8 +102,6 @@ func (s *step) setContent(content objects.Digest) {
 // mean that the object is absent.
 func (s *step) read(ctx context.Context) (*objects.Observed, error) {
 	live, err := s.run.Cluster.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
-	s.run.mu.Lock()
-	defer s.run.mu.Unlock()
 	if apply.IsAbsent(err) {
 		s.forget()
 		return nil, nil
@@ -115,8 +113,10 @@ func (s *step) read(ctx context.Context) (*objects.Observed, error) {
 }
 
 // keep remembers the state of the object: with the label of the watch until the watch shows a newer
-// one, otherwise until it is read again. mu is held.
+// one, otherwise until it is read again.
 func (s *step) keep(live *unstructured.Unstructured) *objects.Observed {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
 	obs := s.run.Tracker.Observe(s.Key, live)
 	if s.run.Tracker.Names.Shown(s.Key.GroupKind(), live.GetLabels()) {
 		s.run.Cluster.Remember(s.Key, obs)
@@ -130,8 +130,10 @@ func (s *step) keep(live *unstructured.Unstructured) *objects.Observed {
 	return obs
 }
 
-// forget records that the object does not exist any more, as confirmed. mu is held.
+// forget records that the object does not exist any more, as confirmed.
 func (s *step) forget() {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
 	rec := s.run.rollout.applied.At(s.Key)
 	rec.Gone, rec.UID, rec.Failure = true, "", nil
 	if s.Key.Admission() {

@@ -30,7 +30,7 @@ const (
 // recorded, objects are written and removed, a phase is entered, the next one is opened, the
 // revision succeeds. Each is durable in the store before a later step relies on it.
 func (e *Engine) Step(ctx context.Context, r *Rollout, w Want) (Outcome, error) {
-	t := e.turn(r, w)
+	t := &turn{Engine: e, r: r, want: w}
 	r.loseOverruled()
 	r.track(e.Tracker, e.Cluster)
 	r.releaseUnwritten(e.Cluster)
@@ -58,7 +58,7 @@ func (e *Engine) Background(ctx context.Context, r *Rollout, w Want) (bool, erro
 	if len(steps) == 0 {
 		return false, nil
 	}
-	t := e.turn(r, w)
+	t := &turn{Engine: e, r: r, want: w}
 	defer t.forgetStrays()
 	return true, t.perform(ctx, steps, true)
 }
@@ -189,7 +189,7 @@ func (t *turn) recordRetained(ctx context.Context) (bool, error) {
 // recordSpared records which objects the steps release instead of deleting them.
 func (t *turn) recordSpared(ctx context.Context) (bool, error) {
 	spared := slices.DeleteFunc(slices.Clone(t.r.plan.Spared), func(s phases.Spared) bool { return t.r.spared[s.Key] == s.Reason })
-	if len(spared) == 0 {
+	if len(spared) == 0 || t.r.single {
 		return false, nil
 	}
 	if err := t.want.Store.Spared(ctx, spared); err != nil {
@@ -204,7 +204,7 @@ func (t *turn) recordSpared(ctx context.Context) (bool, error) {
 
 // recordNotes records the notes about objects that were written.
 func (t *turn) recordNotes(ctx context.Context) (bool, error) {
-	if t.r.noted || len(t.r.notes) == 0 {
+	if t.r.noted || len(t.r.notes) == 0 || t.r.single {
 		return false, nil
 	}
 	err := t.want.Store.Noted(ctx, t.r.notes)
@@ -249,7 +249,7 @@ func firstSteps(steps []phases.Step, background bool, most int) []phases.Step {
 // without them.
 func (t *turn) perform(ctx context.Context, steps []phases.Step, background bool) error {
 	takers := t.r.takers(steps)
-	if len(takers) == 0 {
+	if len(takers) == 0 || t.want.References == nil {
 		return t.Engine.perform(ctx, t.r, steps, background)
 	}
 	if err := t.want.References.Take(ctx, takers); err != nil {

@@ -52,24 +52,3 @@ type References interface {
 	Take(ctx context.Context, owners []types.UID) error
 	Release(ctx context.Context, owners []types.UID) error
 }
-
-// unrecorded discards all records.
-type unrecorded struct{}
-
-func (unrecorded) Claimed(context.Context, *Revision) error   { return nil }
-func (unrecorded) Opened(context.Context, *Revision) error    { return nil }
-func (unrecorded) Started(context.Context, *Revision) error   { return nil }
-func (unrecorded) Succeeded(context.Context, *Revision) error { return nil }
-func (unrecorded) Retained(context.Context, *Revision, sets.Set[objects.Key]) error {
-	return nil
-}
-func (unrecorded) Noted(context.Context, map[objects.Key]string) error { return nil }
-func (unrecorded) Spared(context.Context, []phases.Spared) error       { return nil }
-func (unrecorded) SucceedsAt(context.Context, *Revision) (time.Time, error) {
-	return time.Time{}, nil
-}
-func (unrecorded) RecordJobs(context.Context, map[objects.Key]phases.Run) error { return nil }
-func (unrecorded) Overflow([]objects.Key)                                       {}
-func (unrecorded) Namespace(context.Context, string) (types.UID, error)         { return "", nil }
-func (unrecorded) Take(context.Context, []types.UID) error                      { return nil }
-func (unrecorded) Release(context.Context, []types.UID) error                   { return nil }

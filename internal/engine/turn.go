@@ -11,8 +11,8 @@ import (
 
 // Want is the wanted state of an owner's objects, in addition to its revisions.
 type Want struct {
-	// Store can be nil if no record is needed: the revisions of Single and Removal are claimed,
-	// open and succeeded from the start. References can be nil.
+	// Store is nil for an owner of one object, which needs no record: the revisions of Single and
+	// Removal are claimed, open and succeeded from the start. References can be nil.
 	Store      Store
 	References References
 	// Current is the revision to claim and to complete; empty if there is none.
@@ -53,14 +53,4 @@ type turn struct {
 	Outcome
 	r    *Rollout
 	want Want
-}
-
-func (e *Engine) turn(r *Rollout, w Want) *turn {
-	if w.Store == nil {
-		w.Store = unrecorded{}
-	}
-	if w.References == nil {
-		w.References = unrecorded{}
-	}
-	return &turn{Engine: e, r: r, want: w}
 }

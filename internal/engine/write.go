@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -13,7 +14,6 @@ import (
 // drift.
 func (s *step) write(ctx context.Context, correction bool) error {
 	s.replacement = s.prepared()
-	s.forgetNotes()
 	if s.replacement == nil && s.Foreign && s.Live.InstallerFields {
 		if err := s.foresee(ctx); err != nil {
 			return err
@@ -24,7 +24,7 @@ func (s *step) write(ctx context.Context, correction bool) error {
 		return err // admission can deny the present object and admit its new content
 	}
 	if s.replacement != nil && len(s.replacement.kept) > 0 {
-		s.noteKept(s.replacement.kept)
+		s.note("%s cannot change, so values that its former manager set and the template leaves out stay", strings.Join(s.replacement.kept, ", "))
 	}
 
 	var fields []string
@@ -32,11 +32,15 @@ func (s *step) write(ctx context.Context, correction bool) error {
 		fields = s.contested(ctx)
 	}
 
-	id, obs, err := s.submit(ctx)
+	id := s.track()
+	s.markInFlight()
+	live, err := s.put(ctx)
 	if err != nil {
 		return err
 	}
 
+	obs := s.run.Tracker.Observe(s.Key, live)
+	s.run.Cluster.Remember(s.Key, obs)
 	s.markApplied(id, obs)
 	if correction {
 		s.countCorrection(fields)
@@ -64,20 +68,6 @@ func (s *step) contested(ctx context.Context) []string {
 	}
 
 	return apply.CausesOf(err)
-}
-
-// submit applies the template, and returns its identity and the resulting object.
-func (s *step) submit(ctx context.Context) (objects.Digest, *objects.Observed, error) {
-	id := s.track()
-	s.markInFlight()
-	live, err := s.put(ctx)
-	if err != nil {
-		return id, s.Live, err
-	}
-
-	obs := s.run.Tracker.Observe(s.Key, live)
-	s.run.Cluster.Remember(s.Key, obs)
-	return id, obs, nil
 }
 
 // put creates the object, or changes it if it exists. An absent object of a custom kind is applied,
