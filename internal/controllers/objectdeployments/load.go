@@ -1,7 +1,6 @@
 package objectdeployments
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -36,16 +35,10 @@ func (s *reconciliation) load(ctx context.Context) error {
 // loadSets makes the revisions of the rollout match the sets: it drops the ones that disappeared,
 // and loads new and changed ones.
 func (s *reconciliation) loadSets(ctx context.Context) error {
-	present := map[types.UID]bool{}
-	for _, set := range s.sets {
-		if s.loads(set) {
-			present[set.GetUID()] = true
-		}
-	}
-
+	wanted := slices.DeleteFunc(slices.Clone(s.sets), func(set corev1alpha1.GenericObjectSet) bool { return !s.loads(set) })
 	defer s.countMemory()
 	for _, rev := range s.rollout.Revisions() {
-		if !present[rev.UID] {
+		if !slices.ContainsFunc(wanted, func(set corev1alpha1.GenericObjectSet) bool { return set.GetUID() == rev.UID }) {
 			// A set that was torn down and then disappeared is complete: an object that came back
 			// since is a stray.
 			drop := s.Target.Drop
@@ -59,10 +52,7 @@ func (s *reconciliation) loadSets(ctx context.Context) error {
 		}
 	}
 
-	for _, set := range s.sets {
-		if !present[set.GetUID()] {
-			continue
-		}
+	for _, set := range wanted {
 		if err := s.loadOne(ctx, set); err != nil {
 			return err
 		}
@@ -168,17 +158,14 @@ func (s *reconciliation) countMemory() {
 	}
 
 	s.counted = loaded
-	var size, number, fields int64
+	var size int64
 	for _, rev := range s.rollout.Revisions() {
-		for _, phase := range rev.Phases {
-			for i := range phase.Objects {
-				raw := phase.Objects[i].Raw
-				size, number, fields = size+int64(len(raw)), number+1, fields+int64(bytes.Count(raw, []byte(",")))
-			}
+		for _, d := range rev.Objects() {
+			size += quota.AtRest(d.Raw)
 		}
 	}
 
-	s.quota.Count(memoryKey(s.key), quota.AtRest(size, number, fields))
+	s.quota.Count(memoryKey(s.key), size)
 }
 
 // learned reports whether a kind that was unknown when the revision was loaded is
@@ -198,14 +185,7 @@ const missingRetry = 5 * time.Second
 
 // restorable reports whether a revision lacks slices that might exist again by now.
 func (s *reconciliation) restorable(rev *engine.Revision) bool {
-	if !rev.Incomplete() {
-		return false
-	}
-	rest := s.of(rev.UID).missingReadAt.Add(missingRetry).Sub(s.Now())
-	if rest > 0 {
-		s.Requeue(rest)
-	}
-	return rest <= 0
+	return rev.Incomplete() && !s.Wait(s.of(rev.UID).missingReadAt.Add(missingRetry).Sub(s.Now()))
 }
 
 // refresh copies the mutable fields of a set into its revision; fresh means that this process sees

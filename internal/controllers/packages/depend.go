@@ -208,11 +208,8 @@ func (v view) requirements() ([]corev1alpha1.Dependency, bool) {
 // has to call end. A new Package first waits for others that are applied together with it, and then
 // for its turn.
 func (s *reconciliation) itsTurn(ctx context.Context, isNew bool) (end func(), ok bool) {
-	if isNew {
-		if left := s.untilOthersAreKnown(ctx); left > 0 {
-			s.Requeue(left)
-			return nil, false
-		}
+	if isNew && s.Wait(s.untilOthersAreKnown(ctx)) {
+		return nil, false
 	}
 	return s.admit(s.resolutions)
 }

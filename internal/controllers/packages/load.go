@@ -26,8 +26,7 @@ func (s *reconciliation) startLoad(ctx context.Context) (step, string, error) {
 		return stepWait, "", nil
 	}
 
-	if delay := s.state.load.Delay(s.pkg.GetGeneration(), s.now); delay > 0 {
-		s.Requeue(delay)
+	if s.Wait(s.state.load.Delay(s.pkg.GetGeneration(), s.now)) {
 		return stepGather, "", nil
 	}
 

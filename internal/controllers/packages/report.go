@@ -42,8 +42,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 
 	before, after := s.pkg.PackageStatus().DeepCopy(), statusOf(s.view)
 	if !equality.Semantic.DeepEqual(before, after) {
-		if delay := s.delay(before, after); delay > 0 {
-			s.Requeue(delay)
+		if s.Wait(s.delay(before, after)) {
 			return s.writeErr
 		}
 		*s.pkg.PackageStatus() = *after

@@ -22,9 +22,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (s *reconciliation) decide(context.Context) error {
 	for _, v := range s.views {
 		var wait time.Duration
-		if v.step, wait = decide(*v); wait > 0 {
-			s.Requeue(wait)
-		}
+		v.step, wait = decide(*v)
+		s.Wait(wait)
 	}
 	return nil
 }

@@ -37,8 +37,7 @@ func (s *reconciliation) reportOne(ctx context.Context, v *view) error {
 		return nil
 	}
 
-	if delay := startDelay(*v); delay > 0 {
-		s.Requeue(delay)
+	if s.Wait(startDelay(*v)) {
 		return nil
 	}
 

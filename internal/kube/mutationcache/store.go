@@ -59,6 +59,13 @@ func (s *Store) Patch(ctx context.Context, c client.Client, before, object clien
 	return err
 }
 
+// Change changes an object, and sends the difference as Patch does.
+func (s *Store) Change(ctx context.Context, c client.Client, object client.Object, change func()) error {
+	before := object.DeepCopyObject().(client.Object)
+	change()
+	return s.Patch(ctx, c, before, object)
+}
+
 // PutCreated keeps the response to a create. Until the cache has the object, Created
 // returns it for that owner.
 func (s *Store) PutCreated(owner string, object client.Object) { s.put(object, owner) }

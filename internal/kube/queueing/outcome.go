@@ -30,6 +30,14 @@ func (o *Outcome) Requeue(d time.Duration) {
 	}
 }
 
+// Wait requeues the request after the rest of a pause, and reports whether there is any.
+func (o *Outcome) Wait(rest time.Duration) bool {
+	if rest > 0 {
+		o.Requeue(rest)
+	}
+	return rest > 0
+}
+
 // ErrEnd is returned by a step to skip the steps after it. It is not a failure.
 var ErrEnd = errors.New("the reconcile has ended")
 

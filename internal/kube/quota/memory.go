@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -70,10 +71,11 @@ func (a *Memory) Acquire(ctx context.Context, namespace string, n int64) (releas
 	return a.work.Acquire(ctx, namespace, n)
 }
 
-// AtRest returns how much memory objects take that are rolled out, by their JSON: they
-// are kept, with a record of each and of its fields.
-func AtRest(bytes, objects, fields int64) int64 {
-	return bytes + limits.MemoryPerObject*objects + limits.MemoryPerField*fields
+// AtRest returns how much memory an object takes that is rolled out, by its JSON: that is kept, with
+// a record of the object and of its fields.
+func AtRest(object []byte) int64 {
+	fields := int64(bytes.Count(object, []byte(",")))
+	return int64(len(object)) + limits.MemoryPerObject + limits.MemoryPerField*fields
 }
 
 // Exceeded is the error if a namespace would exceed its share. Its text does not depend on the

@@ -1,7 +1,6 @@
 package load
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -113,14 +112,13 @@ func (c *Content) atRest() int64 {
 	if c == nil {
 		return 0
 	}
-	var size, number, fields int64
+	var size int64
 	for _, phase := range c.Template.Phases {
 		for i := range phase.Objects {
-			raw := phase.Objects[i].Object.Raw
-			size, number, fields = size+int64(len(raw)), number+1, fields+int64(bytes.Count(raw, []byte(",")))
+			size += quota.AtRest(phase.Objects[i].Object.Raw)
 		}
 	}
-	return quota.AtRest(size, number, fields)
+	return size
 }
 
 // Resolve requests the digest of a tag from the registry.
