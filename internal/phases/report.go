@@ -1,7 +1,6 @@
 package phases
 
 import (
-
 	"lockstep.run/lockstep/internal/objects"
 )
 

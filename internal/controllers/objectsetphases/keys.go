@@ -36,7 +36,7 @@ func (c *class) phaseKeys(ctx context.Context, obj client.Object) []objects.Owne
 // deploymentKeys returns the ObjectSetPhases of the revisions of a deployment.
 func (c *class) deploymentKeys(ctx context.Context, obj client.Object) []objects.OwnerKey {
 	list := corev1alpha1.ScopeOf(obj.GetNamespace()).NewObjectSetPhaseList()
-	err := c.reader.List(ctx, list.(client.ObjectList), client.InNamespace(obj.GetNamespace()), client.UnsafeDisableDeepCopy,
+	err := c.reader.List(ctx, list, client.InNamespace(obj.GetNamespace()), client.UnsafeDisableDeepCopy,
 		client.MatchingLabels{corev1alpha1.PhaseClassLabel: c.name, corev1alpha1.ObjectDeploymentLabel: obj.GetName()})
 	if err != nil {
 		return nil // the caches are not filled yet; all are reconciled then
@@ -73,7 +73,7 @@ func (c *class) Keys(ctx context.Context, scope corev1alpha1.Scope) ([]objects.O
 		return nil, nil
 	}
 	list := scope.NewObjectSetPhaseList()
-	if err := c.reader.List(ctx, list.(client.ObjectList), client.MatchingLabels{corev1alpha1.PhaseClassLabel: c.name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.reader.List(ctx, list, client.MatchingLabels{corev1alpha1.PhaseClassLabel: c.name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	return keysOf(list), nil

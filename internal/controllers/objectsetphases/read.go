@@ -38,12 +38,12 @@ func (c *class) SetOf(phase corev1alpha1.GenericObjectSetPhase) objectdeployment
 // Read returns an ObjectSetPhase as a set; nil if the class has none of that key.
 func (c *class) Read(ctx context.Context, key objects.OwnerKey) (objectdeployments.Phase, error) {
 	cached := corev1alpha1.ScopeOf(key.Namespace).NewObjectSetPhase()
-	err := c.reader.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, cached.(client.Object))
+	err := c.reader.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, cached)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 
-	phase, ok := c.fresh.Latest(cached.(client.Object)).(corev1alpha1.GenericObjectSetPhase)
+	phase, ok := c.fresh.Latest(cached).(corev1alpha1.GenericObjectSetPhase)
 	if !ok || phase.GetLabels()[corev1alpha1.PhaseClassLabel] != c.name {
 		return nil, nil
 	}
@@ -68,7 +68,7 @@ func (c *class) readMaker(ctx context.Context, phase *phaseSet) error {
 
 	scope := corev1alpha1.ScopeOf(phase.GetNamespace())
 	maker := scope.NewObjectSet()
-	err := c.reader.Get(ctx, types.NamespacedName{Namespace: phase.GetNamespace(), Name: ref.Name}, maker.(client.Object), client.UnsafeDisableDeepCopy)
+	err := c.reader.Get(ctx, types.NamespacedName{Namespace: phase.GetNamespace(), Name: ref.Name}, maker, client.UnsafeDisableDeepCopy)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && maker.GetUID() != ref.UID:
 		phase.makerless = true
@@ -85,7 +85,7 @@ func (c *class) readMaker(ctx context.Context, phase *phaseSet) error {
 	}
 
 	deployment := scope.NewObjectDeployment()
-	err = c.reader.Get(ctx, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, deployment.(client.Object), client.UnsafeDisableDeepCopy)
+	err = c.reader.Get(ctx, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, deployment, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
@@ -143,7 +143,7 @@ func (c *class) deploymentLeaves(ctx context.Context, namespace, name string) (b
 		return false, nil
 	}
 	deployment := corev1alpha1.ScopeOf(namespace).NewObjectDeployment()
-	err := c.reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, deployment.(client.Object), client.UnsafeDisableDeepCopy)
+	err := c.reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, deployment, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
@@ -154,7 +154,7 @@ func (c *class) deploymentLeaves(ctx context.Context, namespace, name string) (b
 // empty.
 func (c *class) all(ctx context.Context, namespace string) ([]relative, error) {
 	list := corev1alpha1.ScopeOf(namespace).NewObjectSetPhaseList()
-	err := c.reader.List(ctx, list.(client.ObjectList), client.InNamespace(namespace),
+	err := c.reader.List(ctx, list, client.InNamespace(namespace),
 		client.MatchingLabels{corev1alpha1.PhaseClassLabel: c.name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list ObjectSetPhases: %w", err)
@@ -170,7 +170,7 @@ func (c *class) all(ctx context.Context, namespace string) ([]relative, error) {
 func (c *class) relateToSets(ctx context.Context, namespace string, me *relative, add func(relation, *relative)) error {
 	scope := corev1alpha1.ScopeOf(namespace)
 	list := scope.NewObjectSetList()
-	if err := c.reader.List(ctx, list.(client.ObjectList), client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("cannot list ObjectSets: %w", err)
 	}
 

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
@@ -58,10 +57,10 @@ func setup(mgr ctrl.Manager, owners *objectdeployments.Reconciler, of *class) er
 		if of.namespacedOnly && scope == corev1alpha1.ScopeCluster {
 			continue
 		}
-		owners.Watch(build, scope.NewObjectSetPhase().(client.Object), of.phaseKeys)
+		owners.Watch(build, scope.NewObjectSetPhase(), of.phaseKeys)
 		if of.target == nil {
-			owners.Watch(build, scope.NewObjectSet().(client.Object), of.setKeys)
-			owners.Watch(build, scope.NewObjectDeployment().(client.Object), of.deploymentKeys)
+			owners.Watch(build, scope.NewObjectSet(), of.setKeys)
+			owners.Watch(build, scope.NewObjectDeployment(), of.deploymentKeys)
 		}
 	}
 
