@@ -71,11 +71,7 @@ func (s *reconciliation) activate(ctx context.Context, set corev1alpha1.GenericO
 		}
 	}
 
-	highest := int64(0)
-	for _, other := range s.sets {
-		highest = max(highest, other.ObjectSetSpec().Revision)
-	}
-
+	highest := s.sets[len(s.sets)-1].ObjectSetSpec().Revision
 	err := s.patch(ctx, set, func() {
 		spec := set.ObjectSetSpec()
 		spec.LifecycleState, spec.Revision = corev1alpha1.ObjectSetLifecycleStateActive, highest+1
@@ -101,8 +97,7 @@ func (s *reconciliation) activate(ctx context.Context, set corev1alpha1.GenericO
 // values no longer exist. They are looked for again after a while.
 func (s *reconciliation) missingOf(ctx context.Context, set corev1alpha1.GenericObjectSet) (string, error) {
 	record := s.of(set.GetUID())
-	if rest := record.missingReadAt.Add(missingRetry).Sub(s.Now()); rest > 0 {
-		s.Requeue(rest)
+	if s.Wait(record.missingReadAt.Add(missingRetry).Sub(s.Now())) {
 		return corev1alpha1.ReasonSlicesMissing, nil
 	}
 

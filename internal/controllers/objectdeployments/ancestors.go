@@ -41,16 +41,6 @@ func (s *reconciliation) rejectReserved(ctx context.Context, rev *engine.Revisio
 	return failed
 }
 
-// rejectAllReserved is for a teardown, because the ancestors might have changed since loading.
-func (s *reconciliation) rejectAllReserved(ctx context.Context) error {
-	for _, rev := range s.rollout.Revisions() {
-		if err := s.rejectReserved(ctx, rev); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // ancestors returns the objects of our kinds that the owner depends on: itself, its sets
 // and slices, its Package, the deployment that manages that Package, and so on.
 func (s *reconciliation) ancestors(ctx context.Context) (map[objects.Key]struct{}, error) {
@@ -70,10 +60,10 @@ func (s *reconciliation) ancestors(ctx context.Context) (map[objects.Key]struct{
 		next = append(next, owners...)
 	}
 
+	if s.phase != nil { // the only set is the owner itself
+		return ancestors, nil
+	}
 	for _, set := range s.sets {
-		if s.phase != nil {
-			break // the owner itself
-		}
 		ancestors[ownKey(s.scope.Kind("ObjectSet"), set.GetNamespace(), set.GetName())] = struct{}{}
 		for _, name := range objectsets.SlicesOf(set) {
 			ancestors[ownKey(s.scope.Kind("ObjectSlice"), set.GetNamespace(), name)] = struct{}{}
@@ -85,22 +75,16 @@ func (s *reconciliation) ancestors(ctx context.Context) (map[objects.Key]struct{
 
 // ownersOf returns the owners of an object that are of our kinds.
 func (s *reconciliation) ownersOf(ctx context.Context, key objects.Key) ([]objects.Key, error) {
-	var obj client.Object
 	scope := corev1alpha1.ScopeOf(key.Namespace)
+	obj := map[string]client.Object{
+		scope.Kind("Package"): scope.NewPackage(), scope.Kind("ObjectDeployment"): scope.NewObjectDeployment(), scope.Kind("ObjectSet"): scope.NewObjectSet(),
+	}[key.Kind]
 	switch {
-	case key.Kind == s.key.Kind && key.Namespace == s.key.Namespace && key.Name == s.key.Name:
-		obj = s.top().(client.Object)
-	case key.Kind == scope.Kind("Package"):
-		obj = scope.NewPackage().(client.Object)
-	case key.Kind == scope.Kind("ObjectDeployment"):
-		obj = scope.NewObjectDeployment().(client.Object)
-	case key.Kind == scope.Kind("ObjectSet"):
-		obj = scope.NewObjectSet().(client.Object)
-	default:
+	case key == ownKey(s.key.Kind, s.key.Namespace, s.key.Name):
+		obj = s.top()
+	case obj == nil:
 		return nil, nil
-	}
-
-	if obj.GetUID() == "" {
+	default:
 		err := s.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, obj)
 		if apierrors.IsNotFound(err) {
 			return nil, nil

@@ -41,13 +41,10 @@ func (s *reconciliation) collectable() bool {
 	return s.collectionDue
 }
 
-// sliceReferences are the names of slices, with whether they are used: history has names
-// of Secrets that are not.
-type sliceReferences map[string]bool
-
-// sliceReferences returns the slices that the template and the sets name.
-func (s *reconciliation) sliceReferences() sliceReferences {
-	names := sliceReferences{}
+// sliceReferences returns the names of the slices that the template and the sets name, with whether
+// they are used: history has names of Secrets that are not.
+func (s *reconciliation) sliceReferences() map[string]bool {
+	names := map[string]bool{}
 	for _, set := range s.sets {
 		for _, name := range objectsets.SecretsOf(set) {
 			names[name] = names[name] || objectsets.Owns(set)
@@ -71,11 +68,12 @@ func (s *reconciliation) sliceReferences() sliceReferences {
 const sliceGrace = time.Minute
 
 // dropSlices deletes the slices of the deployment that are not used; without names
-// all of them.
-func (s *reconciliation) dropSlices(ctx context.Context, names sliceReferences) error {
+// all of them. A deployment that never had slices does not cost a request.
+func (s *reconciliation) dropSlices(ctx context.Context, names map[string]bool) error {
 	obsolete := func(slice *metav1.PartialObjectMetadata) bool {
 		used, named := names[slice.Name]
-		if used || !s.mine(slice) {
+		owner := metav1.GetControllerOf(slice)
+		if used || owner != nil && owner.UID != s.deployment.GetUID() {
 			return false
 		}
 		if names != nil && !named && s.Now().Sub(slice.CreationTimestamp.Time) < sliceGrace {
@@ -85,56 +83,44 @@ func (s *reconciliation) dropSlices(ctx context.Context, names sliceReferences) 
 		return true
 	}
 
-	// A deployment that never had slices does not cost a request.
-	if s.deployment.GetAnnotations()[corev1alpha1.SlicedAnnotation] == "true" || slices.ContainsFunc(s.sets, objectsets.Sliced) {
-		if err := s.dropSlicesOf(ctx, obsolete); err != nil {
+	sliced := s.deployment.GetAnnotations()[corev1alpha1.SlicedAnnotation] == "true" || slices.ContainsFunc(s.sets, objectsets.Sliced)
+	return s.dropStored(ctx, sliced, s.sealed(), obsolete)
+}
+
+// dropStored deletes the ObjectSlices, and the Secrets with objects, of the deployment's name that
+// obsolete selects. It lists metadata only, since the content is large or sensitive.
+func (s *reconciliation) dropStored(ctx context.Context, sliced, sealed bool, obsolete func(*metav1.PartialObjectMetadata) bool) error {
+	for _, of := range []struct {
+		exist     bool
+		kind      schema.GroupVersionKind
+		namespace string
+		labels    client.MatchingLabels
+	}{
+		{sliced, corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSlice")), s.key.Namespace, client.MatchingLabels{}},
+		{sealed, corev1.SchemeGroupVersion.WithKind("Secret"), s.secretNamespace(), client.MatchingLabels{corev1alpha1.SliceOwnerKindLabel: s.key.Kind}},
+	} {
+		if !of.exist {
+			continue
+		}
+
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(of.kind.GroupVersion().WithKind(of.kind.Kind + "List"))
+		err := s.Reader.List(ctx, list, client.InNamespace(of.namespace), client.MatchingLabels{corev1alpha1.SliceOwnerLabel: s.key.Name}, of.labels)
+		if err != nil {
+			return fmt.Errorf("cannot list slices: %w", err)
+		}
+
+		group, ctx := panics.NewGroup(ctx, limits.SlicesInFlight, "collecting slices")
+		for i := range list.Items {
+			if slice := &list.Items[i]; obsolete(slice) {
+				slice.SetGroupVersionKind(of.kind) // items of a list may come without
+				group.Go(func() error { return s.drop(ctx, slice) })
+			}
+		}
+		if err := group.Wait(); err != nil {
 			return err
 		}
 	}
 
-	if s.sealed() {
-		return s.dropSecretsOf(ctx, obsolete)
-	}
 	return nil
-}
-
-// dropSlicesOf deletes the ObjectSlices of the deployment's name that obsolete selects.
-func (s *reconciliation) dropSlicesOf(ctx context.Context, obsolete func(*metav1.PartialObjectMetadata) bool) error {
-	kind := corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSlice"))
-	return s.dropStored(ctx, kind, s.key.Namespace, client.MatchingLabels{corev1alpha1.SliceOwnerLabel: s.key.Name}, obsolete)
-}
-
-// dropSecretsOf deletes the Secrets with objects of the deployment's name that obsolete selects. It
-// uses only their metadata, and does not read their content.
-func (s *reconciliation) dropSecretsOf(ctx context.Context, obsolete func(*metav1.PartialObjectMetadata) bool) error {
-	labels := client.MatchingLabels{corev1alpha1.SliceOwnerLabel: s.key.Name, corev1alpha1.SliceOwnerKindLabel: s.key.Kind}
-	return s.dropStored(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), s.secretNamespace(), labels, obsolete)
-}
-
-// dropStored deletes the obsolete slices or Secrets of a deployment. It lists metadata only, since
-// the content is large or sensitive.
-func (s *reconciliation) dropStored(
-	ctx context.Context, kind schema.GroupVersionKind, namespace string, labels client.MatchingLabels, obsolete func(*metav1.PartialObjectMetadata) bool,
-) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := s.Reader.List(ctx, list, client.InNamespace(namespace), labels); err != nil {
-		return fmt.Errorf("cannot list slices: %w", err)
-	}
-
-	group, ctx := panics.NewGroup(ctx, limits.SlicesInFlight, "collecting slices")
-	for i := range list.Items {
-		if slice := &list.Items[i]; obsolete(slice) {
-			slice.SetGroupVersionKind(kind) // items of a list may come without
-			group.Go(func() error { return s.drop(ctx, slice) })
-		}
-	}
-
-	return group.Wait()
-}
-
-// mine reports whether a slice belongs to this very deployment.
-func (s *reconciliation) mine(slice *metav1.PartialObjectMetadata) bool {
-	ref := metav1.GetControllerOf(slice)
-	return ref == nil || ref.UID == s.deployment.GetUID()
 }

@@ -527,7 +527,7 @@ func TestSlicesAreListedAtTheStart(t *testing.T) {
 			})
 			s := reconciliationOf(server, server)
 			s.stored = objectsets.Stored{Slices: map[string][]corev1alpha1.ObjectSetObject{}}
-			s.prefetched = prefetchedSlices{}
+			s.prefetched = map[types.NamespacedName]corev1alpha1.GenericObjectSlice{}
 			s.prefetchSlices(t.Context(), corev1alpha1.ScopeNamespaced, []corev1alpha1.GenericObjectSet{set})
 			missing, err := s.readSlices(t.Context(), set)
 			if err != nil || len(missing) > 0 {

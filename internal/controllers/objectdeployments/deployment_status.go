@@ -20,8 +20,6 @@ import (
 	"lockstep.run/lockstep/internal/revisions"
 )
 
-const progressDeadline = 600 * time.Second // default of progressDeadlineSeconds
-
 // deploymentStatus returns the status of the deployment.
 func (s *reconciliation) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus {
 	status := s.deployment.ObjectDeploymentStatus().DeepCopy()
@@ -39,13 +37,13 @@ func (s *reconciliation) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus
 		status.Blocking = s.current.ObjectSetStatus().Blocking
 	}
 
-	s.reportRevisions(status)
-	s.deploymentConditions(status, gen)
 	var below []metav1.Condition
 	if s.current != nil {
 		below = *s.current.StatusConditions()
 	}
 
+	s.reportRevisions(status)
+	s.deploymentConditions(status, gen, below)
 	statuswriter.Fit(status, gen, below)
 	return status
 }
@@ -68,8 +66,9 @@ func (s *reconciliation) newest() []corev1alpha1.ControlledObjectReference {
 	return refs
 }
 
-// deploymentConditions sets all conditions from the state of the revisions.
-func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploymentStatus, gen int64) {
+// deploymentConditions sets all conditions from the state of the revisions. below are the conditions
+// of the current one.
+func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploymentStatus, gen int64, below []metav1.Condition) {
 	conds := &status.Conditions
 	input := s.availabilityInput()
 	available := revisions.Available(input)
@@ -85,11 +84,15 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 	}
 
 	for _, typ := range []string{corev1alpha1.ConditionDrifted, corev1alpha1.ConditionObjectsKept, corev1alpha1.ConditionFieldsAdjusted, corev1alpha1.ConditionAuthorized} {
-		s.copyCurrent(conds, gen, typ)
+		if c := meta.FindStatusCondition(below, typ); c != nil {
+			conditions.Copy(conds, gen, *c)
+		} else {
+			conditions.Remove(conds, typ)
+		}
 	}
 
 	if s.current != nil {
-		statuses.SetMapped(conds, gen, slices.DeleteFunc(slices.Clone(*s.current.StatusConditions()), func(c metav1.Condition) bool {
+		statuses.SetMapped(conds, gen, slices.DeleteFunc(slices.Clone(below), func(c metav1.Condition) bool {
 			return !conditions.Mapped(c.Type) || c.ObservedGeneration != s.current.GetGeneration()
 		}))
 	}
@@ -97,26 +100,13 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 	statuses.SetTeardownForbidden(conds, gen, s.blocking())
 	s.setTarget(conds, gen)
 	ready := available.Status && reason == corev1alpha1.ReasonIdle
-	stalled := input.DeadlinePassed || reason == corev1alpha1.ReasonRolledBack || reason == corev1alpha1.ReasonRejected || s.current != nil && meta.IsStatusConditionTrue(*s.current.StatusConditions(), corev1alpha1.ConditionStalled)
+	stalled := input.DeadlinePassed || reason == corev1alpha1.ReasonRolledBack || reason == corev1alpha1.ReasonRejected || meta.IsStatusConditionTrue(below, corev1alpha1.ConditionStalled)
 	// The rollout is complete, so Available has the reason.
 	if !ready && reason == corev1alpha1.ReasonIdle {
 		reason, message = available.Reason, available.Message
 	}
 
 	conditions.Kstatus(conds, gen, conditions.State{Ready: ready, Stalled: stalled, Reason: reason, Message: message})
-}
-
-// copyCurrent reports a condition that the current revision has at times.
-func (s *reconciliation) copyCurrent(conds *[]metav1.Condition, gen int64, typ string) {
-	var current *metav1.Condition
-	if s.current != nil {
-		current = meta.FindStatusCondition(*s.current.StatusConditions(), typ)
-	}
-	if current == nil {
-		conditions.Remove(conds, typ)
-		return
-	}
-	conditions.Copy(conds, gen, *current)
 }
 
 // availabilityInput gathers the facts that decide whether the deployment is available.
@@ -172,11 +162,7 @@ func (s *reconciliation) previousAvailability() (*phases.Report, string) {
 // process started, or while the revision was paused or its target away.
 func (s *reconciliation) deadlinePassed() bool {
 	spec := s.deployment.ObjectDeploymentSpec()
-	deadline := progressDeadline
-	if spec.ProgressDeadlineSeconds != nil {
-		deadline = time.Duration(*spec.ProgressDeadlineSeconds) * time.Second
-	}
-
+	deadline := time.Duration(s.deadlineSeconds()) * time.Second
 	rollsBack := spec.OnDeadline == corev1alpha1.DeadlineRollback
 	if spec.Paused || rollsBack && lifecycle(s.current) == corev1alpha1.ObjectSetLifecycleStatePaused {
 		s.attended = time.Time{}
@@ -194,13 +180,11 @@ func (s *reconciliation) deadlinePassed() bool {
 		since = rev.Progressed()
 	}
 
-	rest := since.Add(deadline).Sub(s.Now())
-	if rest > 0 {
-		s.Requeue(rest)
-		return false
-	}
+	return !s.Wait(since.Add(deadline).Sub(s.Now()))
+}
 
-	return true
+func (s *reconciliation) deadlineSeconds() int32 {
+	return ptr.Deref(s.deployment.ObjectDeploymentSpec().ProgressDeadlineSeconds, corev1alpha1.DefaultProgressDeadlineSeconds)
 }
 
 // deadlineReported reports whether the status has it that the current revision missed its deadline.
@@ -235,7 +219,7 @@ func (s *reconciliation) progressing(st revisions.AvailabilityInput) (status boo
 
 	if st.DeadlinePassed {
 		return false, corev1alpha1.ReasonProgressDeadlineExceeded, fmt.Sprintf("Revision %s did not become available within %ds: %s",
-			st.CurrentName, ptr.Deref(s.deployment.ObjectDeploymentSpec().ProgressDeadlineSeconds, corev1alpha1.DefaultProgressDeadlineSeconds), message)
+			st.CurrentName, s.deadlineSeconds(), message)
 	}
 
 	return true, corev1alpha1.ReasonLatestRevisionPendingSuccess, message

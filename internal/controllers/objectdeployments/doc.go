@@ -5,9 +5,9 @@
 // is treated as a lone set. The package takes it through steps with a file each, and holds no rules
 // of its own:
 //
-//	gather     the owner and its sets (list.go, former.go), its target (target.go), and its memory (memory.go)
+//	gather     the owner and its sets (gather.go), its target (target.go), and its memory (memory.go)
 //	load       sets become revisions (stored.go, ancestors.go)
-//	sets       package revisions decides which sets are created (template.go, create.go), paused, archived, collected (collect.go)
+//	sets       package revisions decides which sets are created (create.go), paused, archived, collected (collect.go)
 //	step       package engine takes the steps that are due, and records them on the statuses (store.go)
 //	report     the statuses (status.go, deployment_status.go; packages statuses and activation have the words) and events
 //	teardown   replaces all other steps if the owner is being deleted or archived; orphaned.go: whether its objects stay

@@ -1,11 +1,15 @@
 package objectdeployments
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,7 +38,7 @@ func (r *Reconciler) read(ctx context.Context, key objects.OwnerKey) (*reconcili
 		err := r.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, dep)
 		switch {
 		case err == nil:
-			s.deployment, _ = r.Fresh.Latest(dep.(client.Object)).(corev1alpha1.GenericObjectDeployment)
+			s.deployment, _ = r.Fresh.Latest(dep).(corev1alpha1.GenericObjectDeployment)
 		case !apierrors.IsNotFound(err):
 			return nil, err
 		}
@@ -131,7 +135,7 @@ func (s *reconciliation) relate(ctx context.Context) error {
 	}
 
 	all := s.scope.NewObjectSetList()
-	if err := s.Client.List(ctx, all.(client.ObjectList), client.InNamespace(s.key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := s.Client.List(ctx, all, client.InNamespace(s.key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
 
@@ -163,4 +167,124 @@ func names(set, other corev1alpha1.GenericObjectSet) bool {
 	return slices.ContainsFunc(set.ObjectSetSpec().Previous, func(p corev1alpha1.PreviousRevisionReference) bool {
 		return p.Name == other.GetName() && set.GetUID() != other.GetUID()
 	})
+}
+
+// ownerIndex finds sets by the owner that they belong to.
+const ownerIndex = "owner"
+
+// IndexSets indexes the sets of both scopes by their owner, which the Client of a Home
+// needs.
+func IndexSets(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		index := func(obj client.Object) []string {
+			return []string{objectsets.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
+		}
+		if err := indexer.IndexField(ctx, scope.NewObjectSet(), ownerIndex, index); err != nil {
+			return fmt.Errorf("cannot index sets by owner: %w", err)
+		}
+	}
+	return nil
+}
+
+// listSets reads the sets of the owner from the cache and from this process's own writes.
+func (s *reconciliation) listSets(ctx context.Context) error {
+	if strings.HasSuffix(s.key.Kind, "ObjectSetPhase") {
+		return s.readPhase(ctx)
+	}
+
+	list := s.scope.NewObjectSetList()
+	if err := s.Client.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingFields{ownerIndex: s.key.String()}); err != nil {
+		return err
+	}
+
+	s.sets, s.former = nil, nil
+	seen := map[types.UID]bool{}
+	for _, set := range list.GenericObjectSets() {
+		seen[set.GetUID()] = true
+		newest, ok := s.Fresh.Latest(set).(corev1alpha1.GenericObjectSet)
+		switch {
+		case !ok:
+		case s.deployment == nil || objectsets.DeploymentOf(newest) == s.deployment.GetUID() || s.remote() && s.deployment.GetDeletionTimestamp() != nil:
+			s.sets = append(s.sets, newest)
+		default:
+			s.former = append(s.former, newest)
+		}
+	}
+
+	// The cache can lack sets that this process has just created. Without them, the next step would
+	// create them again.
+	for _, created := range s.Fresh.Created(s.key.String()) {
+		if set, ok := created.(corev1alpha1.GenericObjectSet); ok && !seen[set.GetUID()] {
+			s.sets = append(s.sets, set)
+		}
+	}
+
+	slices.SortFunc(s.sets, func(a, b corev1alpha1.GenericObjectSet) int {
+		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return nil
+}
+
+// readPhase reads an ObjectSetPhase as the only set.
+func (s *reconciliation) readPhase(ctx context.Context) (err error) {
+	s.sets, s.former = nil, nil
+	if s.Phases == nil {
+		return nil
+	}
+	if s.phase, err = s.Phases.Read(ctx, s.key); err == nil && s.phase != nil {
+		s.sets = []corev1alpha1.GenericObjectSet{s.phase}
+	}
+	return err
+}
+
+// succeeded reports whether the newest revision has succeeded once.
+func (s *reconciliation) succeeded() bool {
+	return len(s.sets) > 0 && meta.IsStatusConditionTrue(*s.sets[len(s.sets)-1].StatusConditions(), corev1alpha1.ConditionSucceeded)
+}
+
+// dropFormer removes the remains of a deployment that no longer exists: it was deleted with its
+// objects kept, or our finalizer was removed by force. A deployment of the same name might exist by
+// now. Only the engine removes the finalizers of the remains.
+func (s *reconciliation) dropFormer(ctx context.Context, sets []corev1alpha1.GenericObjectSet) error {
+	if len(sets) == 0 {
+		return nil
+	}
+
+	present, err := s.presentUID(ctx)
+	if err != nil {
+		return err
+	}
+	if s.deployment != nil && present != s.deployment.GetUID() {
+		return nil // the cache is behind: these may be the sets of its successor
+	}
+
+	sets = slices.DeleteFunc(slices.Clone(sets), func(set corev1alpha1.GenericObjectSet) bool { return objectsets.DeploymentOf(set) == present })
+	for _, set := range sets {
+		if set.GetDeletionTimestamp() != nil && finalized(set) {
+			continue
+		}
+		if err := s.dropSet(ctx, set); err != nil {
+			return fmt.Errorf("cannot remove %s %s, whose deployment no longer exists: %w", s.scope.Kind("ObjectSet"), set.GetName(), err)
+		}
+	}
+
+	goes := func(slice *metav1.PartialObjectMetadata) bool {
+		ref := metav1.GetControllerOf(slice)
+		return present == "" || ref != nil && ref.UID != present
+	}
+
+	return s.dropStored(ctx, slices.ContainsFunc(sets, objectsets.Sliced), slices.ContainsFunc(sets, objectsets.Sealed), goes)
+}
+
+// presentUID reads the UID of the deployment of this name from the API server; it is empty if the
+// deployment or its CRD does not exist.
+func (s *reconciliation) presentUID(ctx context.Context) (types.UID, error) {
+	m, err := s.readMetadata(ctx, s.key.Kind, s.key.Name)
+	if err != nil && s.Here.Cluster.State(corev1alpha1.GroupVersion.WithKind(s.key.Kind).GroupKind()).Unserved() {
+		return "", nil
+	}
+	if m == nil || err != nil {
+		return "", err
+	}
+	return m.UID, nil
 }

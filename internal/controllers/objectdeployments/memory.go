@@ -39,22 +39,15 @@ func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Targe
 		defer r.dropClaims(o.rollout.Claims)
 	}
 
-	var home types.UID
-	if target != nil {
-		home = target.Home
-	}
-
 	o = &state{
-		Target: target, rollout: engine.New(objects.Owner{Names: apinames.Default, OwnerKey: key, UID: uid, Cluster: home}), records: map[types.UID]*record{},
-		storage: storage{
-			owned: map[string]*metav1.PartialObjectMetadata{},
-			stored: objectsets.Stored{
-				Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{},
-			},
-		},
+		Target: target, rollout: engine.New(objects.Owner{Names: apinames.Default, OwnerKey: key, UID: uid}), records: map[types.UID]*record{},
+		owned:  map[string]*metav1.PartialObjectMetadata{},
+		stored: objectsets.Stored{Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{}},
 	}
 
-	o.rollout.Claims = table
+	if o.rollout.Claims = table; target != nil {
+		o.rollout.Owner.Cluster = target.Home
+	}
 	r.owners[key] = o
 	return o
 }
@@ -76,18 +69,14 @@ func (o *state) release() {
 // forget drops the memory of an owner that no longer exists.
 func (r *Reconciler) forget(key objects.OwnerKey) {
 	r.mu.Lock()
-	o := r.owners[key]
-	delete(r.owners, key)
-	r.mu.Unlock()
-	r.quota.Count(memoryKey(key), 0)
-	if o != nil {
+	if o := r.owners[key]; o != nil {
+		delete(r.owners, key)
 		o.unwatch()
 		o.release()
-		r.mu.Lock()
 		r.dropClaims(o.rollout.Claims)
-		r.mu.Unlock()
 	}
-
+	r.mu.Unlock()
+	r.quota.Count(memoryKey(key), 0)
 	r.Owners.Follow(key, nil)
 	if r.Targets != nil {
 		r.Targets.Release(key.String())

@@ -70,16 +70,22 @@ func (s *reconciliation) packageOf() *metav1.OwnerReference {
 
 // readMetadata reads an object of our own kinds from the API server; nil if there is none.
 func (s *reconciliation) readMetadata(ctx context.Context, kind, name string) (*metav1.PartialObjectMetadata, error) {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(schema.GroupVersionKind{Group: corev1alpha1.GroupName, Version: corev1alpha1.GroupVersion.Version, Kind: kind})
-	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.key.Namespace, Name: name}, m)
-	if apply.IsAbsent(err) {
-		return nil, nil
-	}
+	m, err := metadata(ctx, s.Reader, corev1alpha1.GroupVersion.WithKind(kind), types.NamespacedName{Namespace: s.key.Namespace, Name: name})
 	if err != nil {
 		return nil, fmt.Errorf("cannot look for %s %s: %w", kind, name, err)
 	}
 	return m, nil
+}
+
+// metadata reads the metadata of an object from the API server; nil if there is none.
+func metadata(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(kind)
+	err := reader.Get(ctx, key, m)
+	if apply.IsAbsent(err) {
+		return nil, nil
+	}
+	return m, err
 }
 
 // markOrphaned makes durable that obj is deleted with its objects kept: the
@@ -88,11 +94,7 @@ func (s *reconciliation) markOrphaned(ctx context.Context, obj corev1alpha1.Cond
 	if obj.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true" {
 		return nil
 	}
-	return s.setOrphaned(ctx, obj, "true")
-}
-
-func (s *reconciliation) setOrphaned(ctx context.Context, obj corev1alpha1.Conditioned, value string) error {
-	return s.annotate(ctx, obj, corev1alpha1.OrphanedAnnotation, value)
+	return s.annotate(ctx, obj, corev1alpha1.OrphanedAnnotation, "true")
 }
 
 // endTakeBack takes the mark off.
@@ -100,26 +102,23 @@ func (s *reconciliation) endTakeBack(ctx context.Context, owner corev1alpha1.Con
 	if owner.GetAnnotations()[corev1alpha1.OrphanedAnnotation] != corev1alpha1.OrphanedTakingBack {
 		return nil
 	}
-	return s.setOrphaned(ctx, owner, "")
+	return s.annotate(ctx, owner, corev1alpha1.OrphanedAnnotation, "")
 }
 
 // endTakeBacks takes the marks off that an earlier pass has left.
 func (s *reconciliation) endTakeBacks(ctx context.Context) error {
-	if s.deployment == nil || len(s.sets) > 0 {
-		if err := s.endTakeBack(ctx, s.top()); err != nil {
+	if s.deployment != nil && len(s.sets) > 0 {
+		if err := s.endTakeBack(ctx, s.deployment); err != nil {
 			return err
 		}
 	}
-
 	for _, set := range s.sets {
-		if set.GetDeletionTimestamp() != nil {
-			continue
-		}
-		if err := s.endTakeBack(ctx, set); err != nil {
-			return err
+		if set.GetDeletionTimestamp() == nil {
+			if err := s.endTakeBack(ctx, set); err != nil {
+				return err
+			}
 		}
 	}
-
 	return nil
 }
 
@@ -133,20 +132,16 @@ func (s *reconciliation) findOrphaned(ctx context.Context) error {
 		return cmp.Or(s.markOrphaned(ctx, s.top()), queueing.ErrEnd)
 	}
 
-	if objectsets.Orphaned(s.top()) {
+	switch {
+	case objectsets.Orphaned(s.top()):
 		return nil
-	}
-	if s.Fresh.Orphaned(s.top().GetUID()) {
+	case s.Fresh.Orphaned(s.top().GetUID()):
 		return s.markOrphaned(ctx, s.top())
-	}
-	if s.deployment == nil || s.background {
+	case s.deployment == nil || s.background:
 		return nil
-	}
-	if slices.ContainsFunc(s.sets, s.orphanedByCollector) {
+	case slices.ContainsFunc(s.sets, s.orphanedByCollector):
 		return s.markOrphaned(ctx, s.deployment)
-	}
-
-	if !s.deletedByPackage(ctx) {
+	case !s.deletedByPackage(ctx):
 		orphaned, err := s.askSets(ctx)
 		if err != nil {
 			return err
@@ -207,7 +202,7 @@ func (s *reconciliation) keepRestored(ctx context.Context) error {
 	if s.deployment.GetDeletionTimestamp() != nil {
 		return s.markOrphaned(ctx, s.deployment)
 	}
-	return s.setOrphaned(ctx, s.deployment, corev1alpha1.OrphanedTakingBack)
+	return s.annotate(ctx, s.deployment, corev1alpha1.OrphanedAnnotation, corev1alpha1.OrphanedTakingBack)
 }
 
 // deletedByPackage reports whether a Package that is being deleted in the background along with its

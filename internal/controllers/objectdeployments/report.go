@@ -44,7 +44,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 		if rev == nil || !objectsets.Owns(set) {
 			continue
 		}
-		if err := s.reportSet(ctx, set, rev); err != nil {
+		if err := s.reportSet(ctx, set, s.setStatus(set, rev)); err != nil {
 			return err
 		}
 	}
@@ -74,20 +74,13 @@ func (s *reconciliation) awaitsVerdict() bool {
 		patience = probeBudgetGrace
 	}
 
-	rest := patience - s.Now().Sub(s.unseen)
-	if rest > 0 {
-		s.Requeue(rest)
-	}
-	return rest > 0
+	return s.Wait(patience - s.Now().Sub(s.unseen))
 }
 
-func (s *reconciliation) reportSet(ctx context.Context, set corev1alpha1.GenericObjectSet, rev *engine.Revision) error {
-	status := s.setStatus(set, rev)
+// reportSet writes a changed status of a set: at once if a transition has to be visible.
+func (s *reconciliation) reportSet(ctx context.Context, set corev1alpha1.GenericObjectSet, status *corev1alpha1.ObjectSetStatus) error {
 	old := set.ObjectSetStatus()
-	if statuses.Same(old, status) {
-		return nil
-	}
-	if !statuses.Urgent(old, status) && !s.due(set) {
+	if !statuses.Same(old, status) && !statuses.Urgent(old, status) && !s.due(set) {
 		return nil
 	}
 	return s.writeSetStatus(ctx, set, status)
@@ -96,11 +89,7 @@ func (s *reconciliation) reportSet(ctx context.Context, set corev1alpha1.Generic
 // due reports whether a status that only changes counts can be written now; if not, the pass is
 // repeated when it can.
 func (s *reconciliation) due(obj corev1alpha1.Conditioned) bool {
-	if rest := limits.StatusInterval - s.Now().Sub(s.of(obj.GetUID()).reported); rest > 0 {
-		s.Requeue(rest)
-		return false
-	}
-	return true
+	return !s.Wait(limits.StatusInterval - s.Now().Sub(s.of(obj.GetUID()).reported))
 }
 
 func (s *reconciliation) writeSetStatus(ctx context.Context, set corev1alpha1.GenericObjectSet, status *corev1alpha1.ObjectSetStatus) error {
@@ -111,23 +100,28 @@ func (s *reconciliation) writeSetStatus(ctx context.Context, set corev1alpha1.Ge
 }
 
 func (s *reconciliation) reportDeployment(ctx context.Context) error {
-	old := s.deployment.ObjectDeploymentStatus().DeepCopy()
+	was := meta.IsStatusConditionTrue(s.deployment.ObjectDeploymentStatus().Conditions, corev1alpha1.ConditionAvailable)
 	status := s.deploymentStatus()
-	if equality.Semantic.DeepEqual(old, status) || s.awaitsTemplate() {
-		return nil
-	}
-	if !statuses.Transition(old.Conditions, status.Conditions) && old.Revision == status.Revision && !s.due(s.deployment) {
+	if s.awaitsTemplate() {
 		return nil
 	}
 
-	was, is := meta.IsStatusConditionTrue(old.Conditions, corev1alpha1.ConditionAvailable), meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionAvailable)
-	err := s.patchStatus(ctx, s.deployment, func() { *s.deployment.ObjectDeploymentStatus() = *status })
-	if err == nil && was && !is {
-		c := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionAvailable)
+	err := s.writeDeploymentStatus(ctx, status)
+	if c := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionAvailable); err == nil && was && c.Status != metav1.ConditionTrue {
 		s.announce(c.Reason, c.Message)
 	}
-
 	return err
+}
+
+// writeDeploymentStatus writes a changed status of the deployment: at once if a transition has to be
+// visible.
+func (s *reconciliation) writeDeploymentStatus(ctx context.Context, status *corev1alpha1.ObjectDeploymentStatus) error {
+	old := s.deployment.ObjectDeploymentStatus()
+	if equality.Semantic.DeepEqual(old, status) ||
+		!statuses.Transition(old.Conditions, status.Conditions) && old.Revision == status.Revision && !s.due(s.deployment) {
+		return nil
+	}
+	return s.patchStatus(ctx, s.deployment, func() { *old = *status })
 }
 
 // awaitsTemplate reports whether the deployment was just created without phases: a
@@ -144,11 +138,7 @@ func (s *reconciliation) awaitsTemplate() bool {
 		patience = 10 * limits.StatusInterval
 	}
 
-	rest := s.deployment.GetCreationTimestamp().Add(patience).Sub(s.Now())
-	if rest > 0 {
-		s.Requeue(rest)
-	}
-	return rest > 0
+	return s.Wait(s.deployment.GetCreationTimestamp().Add(patience).Sub(s.Now()))
 }
 
 // reportTeardown reports the objects that the teardown waits for.
@@ -178,24 +168,16 @@ func (s *reconciliation) reportTeardown(ctx context.Context) error {
 		statuses.Tearing(&status.Conditions, set.GetGeneration(), message, blocking)
 		s.setTarget(&status.Conditions, set.GetGeneration())
 		statuswriter.Fit(status, set.GetGeneration(), nil)
-		if !statuses.Urgent(set.ObjectSetStatus(), status) && !s.due(set) {
-			return nil
-		}
-		return s.writeSetStatus(ctx, set, status)
+		return s.reportSet(ctx, set, status)
 	}
 
-	old := s.deployment.ObjectDeploymentStatus()
-	status := old.DeepCopy()
+	status := s.deployment.ObjectDeploymentStatus().DeepCopy()
 	status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, statuses.Blocking(blocking), s.deployment.GetGeneration()
 	conditions.Set(&status.Conditions, s.deployment.GetGeneration(), corev1alpha1.ConditionAvailable, false, corev1alpha1.ReasonTearingDown, message)
 	statuses.Tearing(&status.Conditions, s.deployment.GetGeneration(), message, blocking)
 	s.setTarget(&status.Conditions, s.deployment.GetGeneration())
 	statuswriter.Fit(status, s.deployment.GetGeneration(), nil)
-	if equality.Semantic.DeepEqual(old, status) || !statuses.Transition(old.Conditions, status.Conditions) && !s.due(s.deployment) {
-		return nil
-	}
-
-	return s.patchStatus(ctx, s.deployment, func() { *s.deployment.ObjectDeploymentStatus() = *status })
+	return s.writeDeploymentStatus(ctx, status)
 }
 
 // reportAway reports that the target is not connected.

@@ -37,7 +37,7 @@ func (r *Reconciler) RestoreClaims(ctx context.Context) error {
 		}
 	}
 
-	r.prefetched = prefetchedSlices{}
+	r.prefetched = map[types.NamespacedName]corev1alpha1.GenericObjectSlice{}
 	defer func() { r.prefetched = nil }()
 	var reconciliations []*reconciliation
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
@@ -90,7 +90,7 @@ func (r *Reconciler) claimants(ctx context.Context, scope corev1alpha1.Scope) ([
 	var keys []objects.OwnerKey
 	if r.Here.Cluster != nil { // an agent has nothing here
 		list := scope.NewObjectSetList()
-		if err := r.Client.List(ctx, list.(client.ObjectList), client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, err
 		}
 		r.prefetchSlices(ctx, scope, list.GenericObjectSets())
@@ -120,29 +120,19 @@ func (r *Reconciler) prefetchSlices(ctx context.Context, scope corev1alpha1.Scop
 		}
 	}
 
-	if len(wanted) <= limits.SlicesAsked {
-		return
-	}
-	if err := r.listSlices(ctx, scope, wanted); err != nil {
-		log.FromContext(ctx).V(1).Info("slices are read one by one", "error", err.Error())
-	}
-}
-
-func (r *Reconciler) listSlices(ctx context.Context, scope corev1alpha1.Scope, wanted map[types.NamespacedName]struct{}) error {
-	for token := ""; ; {
+	for token, more := "", len(wanted) > limits.SlicesAsked; more; more = token != "" {
 		page := scope.NewObjectSliceList()
-		if err := r.Reader.List(ctx, page.(client.ObjectList), client.Limit(limits.SlicePage), client.Continue(token)); err != nil {
-			return fmt.Errorf("cannot list slices: %w", err)
+		if err := r.Reader.List(ctx, page, client.Limit(limits.SlicePage), client.Continue(token)); err != nil {
+			log.FromContext(ctx).V(1).Info("slices are read one by one", "error", err.Error())
+			return
 		}
 		for _, slice := range page.GenericObjectSlices() {
-			key := types.NamespacedName{Namespace: slice.GetNamespace(), Name: slice.GetName()}
+			key := client.ObjectKeyFromObject(slice)
 			if _, ok := wanted[key]; ok {
 				r.prefetched[key] = slice
 			}
 		}
-		if token = page.GetContinue(); token == "" {
-			return nil
-		}
+		token = page.GetContinue()
 	}
 }
 

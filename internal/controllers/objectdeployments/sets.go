@@ -70,7 +70,7 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 		return true, s.patch(ctx, set, func() { set.ObjectSetSpec().LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived })
 	}
 
-	archived := false
+	changed := false
 	for i, set := range s.sets {
 		due := slices.Contains(d.Archive, i)
 		if !due && !(unfinishedArchival(set) && s.rollout.Plan().TornDown) {
@@ -81,25 +81,22 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 		if err := s.archive(ctx, set); err != nil {
 			return false, err
 		}
-		archived = true
+		changed = true
 	}
 
-	collected := false
 	for _, i := range d.Collect {
 		s.collectionDue = true
 		gone, err := s.collect(ctx, s.sets[i])
 		if err != nil {
 			return false, err
 		}
-		collected = collected || gone
+		changed = changed || gone
 	}
 
 	removed, err := s.finishDeleted(ctx)
 	if err != nil {
 		return false, err
 	}
-
-	removed = removed || collected
 	if err := s.reportRetained(ctx); err != nil {
 		return false, err
 	}
@@ -111,7 +108,7 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 	}
 
 	s.requeueAt(s.slicesDue)
-	if !archived && !removed {
+	if !changed && !removed {
 		return false, nil
 	}
 	return true, s.listSets(ctx)

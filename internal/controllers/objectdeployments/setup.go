@@ -99,7 +99,10 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	}, o.Here, o.Queues.Enqueue)
 
 	r.written, r.Queues, r.quota, r.Targets = o.Slices, o.Queues, o.Memory, o.Targets
-	r.lanes = lanes.New(r.reconcileRemote, func(key objects.OwnerKey, after time.Duration) { o.Queues.of(key).EnqueueAfter(key, after) })
+	inLane := func(ctx context.Context, key objects.OwnerKey) (reconcile.Result, error) {
+		return r.reconcileIn(ctx, key, nil)
+	}
+	r.lanes = lanes.New(inLane, func(key objects.OwnerKey, after time.Duration) { o.Queues.of(key).EnqueueAfter(key, after) })
 	if err := mgr.Add(r.lanes); err != nil {
 		return nil, fmt.Errorf("add the lanes of other clusters: %w", err)
 	}
@@ -115,8 +118,8 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	}
 
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
-		r.Watch(build, scope.NewObjectDeployment().(client.Object), deploymentKeys)
-		r.Watch(build, scope.NewObjectSet().(client.Object), setKeys)
+		r.Watch(build, scope.NewObjectDeployment(), deploymentKeys)
+		r.Watch(build, scope.NewObjectSet(), setKeys)
 	}
 
 	return r, build.Complete(r)

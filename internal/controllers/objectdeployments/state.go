@@ -122,11 +122,6 @@ func claimantsOf(cluster types.UID, namespace string) claimants {
 	return claimants{cluster, namespace}
 }
 
-// prefetchedSlices were listed at the start, until their sets are loaded: a
-// few lists instead of a GET for each. Slices never change; others are
-// read by GET.
-type prefetchedSlices map[types.NamespacedName]corev1alpha1.GenericObjectSlice
-
 // memory is the memory of this process while it leads. After a restart, claims are restored and
 // everything else is determined again.
 type memory struct {
@@ -139,8 +134,9 @@ type memory struct {
 	restoreMu    sync.Mutex
 	restored     bool
 	restoreSince time.Time // since when the restoration of claims fails
-	// prefetched is set during RestoreClaims.
-	prefetched prefetchedSlices
+	// prefetched are slices that were listed for RestoreClaims: a few lists instead of a GET for
+	// each. Slices never change.
+	prefetched map[types.NamespacedName]corev1alpha1.GenericObjectSlice
 }
 
 // state is the memory of one owner, for its reconcile alone: while the owner exists, and
@@ -162,8 +158,24 @@ type state struct {
 	attended time.Time
 	// limited counts reconciles in a row that ended at limits.DeploymentPasses.
 	limited int
-	storage
-	problems
+	// stored are the contents of the slices of loaded revisions.
+	stored objectsets.Stored
+	// owned are the slices of loaded revisions of a deployment with their owners, by name.
+	owned map[string]*metav1.PartialObjectMetadata
+	// slicesDue is when unused slices that were too young are collected.
+	slicesDue time.Time
+	// collected means that this process has collected unused Secrets: an earlier one might have
+	// ended before that.
+	collected bool
+	// collectionDue means that unused slices have to be looked for: a write that ends their use was
+	// sent or tried, or a look has failed.
+	collectionDue bool
+	failures      queueing.Failures
+	// unseen is the time from which objects wait for their watches to show the last writes; zero if
+	// none does.
+	unseen time.Time
+	// overflowReported means that an event reported that no more Jobs are recorded.
+	overflowReported bool
 }
 
 // record is the memory of the deployment, or of a set while it might own objects.
@@ -179,32 +191,6 @@ type record struct {
 	timeline []corev1alpha1.PhaseTimes
 	// missingReadAt is when the missing slices of the revision were read.
 	missingReadAt time.Time
-}
-
-// storage has the known slices of revisions.
-type storage struct {
-	// stored are the contents of the slices of loaded revisions.
-	stored objectsets.Stored
-	// owned are the slices of loaded revisions of a deployment with their owners, by name.
-	owned map[string]*metav1.PartialObjectMetadata
-	// slicesDue is when unused slices that were too young are collected.
-	slicesDue time.Time
-	// collected means that this process has collected unused Secrets: an earlier one might have
-	// ended before that.
-	collected bool
-	// collectionDue means that unused slices have to be looked for: a write that ends their use was
-	// sent or tried, or a look has failed.
-	collectionDue bool
-}
-
-// problems are the times at which problems started. A problem is reported once it lasts.
-type problems struct {
-	failures queueing.Failures
-	// unseen is the time from which objects wait for their watches to show the last writes; zero if
-	// none does.
-	unseen time.Time
-	// overflowReported means that an event reported that no more Jobs are recorded.
-	overflowReported bool
 }
 
 // of returns the record of the deployment or of a set.

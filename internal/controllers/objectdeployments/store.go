@@ -167,10 +167,11 @@ func (s store) Overflow(jobs []objects.Key) {
 func (s store) Namespace(ctx context.Context, name string) (types.UID, error) {
 	kind := corev1.SchemeGroupVersion.WithKind("Namespace")
 	if s.ref == nil {
-		m := &metav1.PartialObjectMetadata{}
-		m.SetGroupVersionKind(kind)
-		err := s.Reader.Get(ctx, types.NamespacedName{Name: name}, m)
-		return m.UID, err
+		m, err := metadata(ctx, s.Reader, kind, types.NamespacedName{Name: name})
+		if m == nil || err != nil {
+			return "", err
+		}
+		return m.UID, nil
 	}
 
 	mapping, err := s.Target.Cluster.Mapping(kind.GroupKind(), "")
@@ -196,7 +197,7 @@ func (s store) Take(ctx context.Context, owners []types.UID) error {
 		if owner == s.deployment || objectsets.Orphaned(owner) {
 			continue
 		}
-		if err := s.setOrphaned(ctx, owner, corev1alpha1.OrphanedTakingBack); err != nil {
+		if err := s.annotate(ctx, owner, corev1alpha1.OrphanedAnnotation, corev1alpha1.OrphanedTakingBack); err != nil {
 			return err
 		}
 	}

@@ -27,7 +27,7 @@ func (s *reconciliation) readSlices(ctx context.Context, set corev1alpha1.Generi
 		slice, listed := s.prefetched[key]
 		if !listed {
 			slice = s.scope.NewObjectSlice()
-			if err := s.Reader.Get(ctx, key, slice.(client.Object)); err != nil {
+			if err := s.Reader.Get(ctx, key, slice); err != nil {
 				return name, fmt.Errorf("cannot read slice %s of %s: %w", name, set.GetName(), err)
 			}
 		}

@@ -6,9 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -63,7 +61,7 @@ func (s *reconciliation) connect() (*Target, *claimants) {
 		return nil, in
 	}
 
-	ref := targets.Ref{Namespace: s.secretNamespace(), Name: s.ref.KubeconfigSecretRef.Name, Key: s.ref.KubeconfigSecretRef.KeyOrDefault()}
+	ref := targets.RefOf(s.secretNamespace(), s.ref)
 	key, enqueue := s.key, s.enqueue
 	s.Targets.Use(key.String(), ref, func() { enqueue(key) })
 	session, state := s.Targets.Find(ref)
@@ -73,7 +71,9 @@ func (s *reconciliation) connect() (*Target, *claimants) {
 	case session == nil, !state.Ready && !deletes:
 		s.away = &state
 	case recorded != "" && recorded != session.ID:
-		s.away = otherCluster(s.key.Kind)
+		s.away = &targets.State{Reason: corev1alpha1.ReasonOtherCluster, Message: fmt.Sprintf(
+			"The kubeconfig leads to another cluster than the one with the objects: name the latter. "+
+				"If its former one was recreated, remove the annotation %s from the %s.", corev1alpha1.TargetClusterAnnotation, s.key.Kind)}
 		return nil, in
 	}
 
@@ -81,12 +81,6 @@ func (s *reconciliation) connect() (*Target, *claimants) {
 		in = ptr.To(claimantsOf(session.ID, s.key.Namespace))
 	}
 	return session, in
-}
-
-func otherCluster(kind string) *targets.State {
-	return &targets.State{Reason: corev1alpha1.ReasonOtherCluster, Message: fmt.Sprintf(
-		"The kubeconfig leads to another cluster than the one with the objects: name the latter. "+
-			"If its former one was recreated, remove the annotation %s from the %s.", corev1alpha1.TargetClusterAnnotation, kind)}
 }
 
 // recordedCluster returns the UID of the cluster that might have objects of the owner; empty if
@@ -176,18 +170,8 @@ func NewTarget(e *engine.Engine, reader client.Reader, wake func(objects.OwnerKe
 	}
 
 	e.Exists = func(ctx context.Context, account objects.Account) (bool, error) {
-		return accountExists(ctx, reader, account)
+		m, err := metadata(ctx, reader, corev1.SchemeGroupVersion.WithKind("ServiceAccount"), types.NamespacedName{Namespace: account.Namespace, Name: account.Name})
+		return err == nil && m != nil && m.DeletionTimestamp == nil, err
 	}
 	return &Target{Engine: e, ID: id, Home: home}
-}
-
-// accountExists reads from the API server whether a ServiceAccount exists.
-func accountExists(ctx context.Context, reader client.Reader, account objects.Account) (bool, error) {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
-	err := reader.Get(ctx, types.NamespacedName{Namespace: account.Namespace, Name: account.Name}, m)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil && m.DeletionTimestamp == nil, err
 }

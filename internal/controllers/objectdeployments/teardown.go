@@ -57,9 +57,11 @@ func (s *reconciliation) remove(ctx context.Context, want engine.Want) (gone boo
 		if err := s.load(ctx); err != nil {
 			return false, err
 		}
-		if want.Teardown { // the ancestors may have changed since loading
-			if err := s.rejectAllReserved(ctx); err != nil {
-				return false, err
+		if want.Teardown {
+			for _, rev := range s.rollout.Revisions() { // the ancestors may have changed since loading
+				if err := s.rejectReserved(ctx, rev); err != nil {
+					return false, err
+				}
 			}
 		}
 		out, err := s.step(ctx, want)
@@ -188,12 +190,10 @@ func (s *reconciliation) letGo(ctx context.Context) error {
 }
 
 func (s *reconciliation) letPhaseGo(ctx context.Context, key objects.Key) error {
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := s.Reader.Get(ctx, types.NamespacedName{Name: key.Namespace}, namespace); err != nil {
-		return client.IgnoreNotFound(err)
+	namespace, err := metadata(ctx, s.Reader, corev1.SchemeGroupVersion.WithKind("Namespace"), types.NamespacedName{Name: key.Namespace})
+	if err != nil || namespace == nil {
+		return err
 	}
-
 	if namespace.DeletionTimestamp == nil {
 		s.Requeue(namespaceLook)
 		return nil
@@ -204,11 +204,9 @@ func (s *reconciliation) letPhaseGo(ctx context.Context, key objects.Key) error 
 		return err
 	}
 
-	if rest := phase.DeletionTimestamp.Add(agentPatience).Sub(s.Now()); rest > 0 {
-		s.Requeue(rest)
+	if s.Wait(phase.DeletionTimestamp.Add(agentPatience).Sub(s.Now())) {
 		return nil
 	}
-
 	return s.stripFinalizers(ctx, phase)
 }
 
@@ -217,9 +215,7 @@ func (s *reconciliation) letPhaseGo(ctx context.Context, key objects.Key) error 
 func (s *reconciliation) goWithOwners(ctx context.Context) error {
 	ref, problem, again := s.Owners.Follow(s.key, s.top().GetOwnerReferences())
 	s.ownerProblem = problem
-	if again > 0 {
-		s.Requeue(again)
-	}
+	s.Wait(again)
 	if ref == nil {
 		return nil
 	}

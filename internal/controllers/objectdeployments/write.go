@@ -23,9 +23,7 @@ import (
 // patch changes an object of ours by a merge patch that fails if the object has changed since it
 // was read.
 func (s *reconciliation) patch(ctx context.Context, obj corev1alpha1.Conditioned, change func()) error {
-	before := apiObject(obj.DeepCopyObject().(corev1alpha1.Conditioned))
-	change()
-	if err := s.Fresh.Patch(ctx, s.Client, before, apiObject(obj)); err != nil {
+	if err := s.Fresh.Change(ctx, s.Client, apiObject(obj), change); err != nil {
 		return fmt.Errorf("cannot change %s: %w", obj.GetName(), err)
 	}
 	return nil

@@ -32,7 +32,7 @@ func (m *Sets) Collect(out chan<- prometheus.Metric) {
 	deployments := map[types.NamespacedName][]corev1alpha1.GenericObjectSet{}
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		list := scope.NewObjectSetList()
-		if err := m.Reader.List(context.Background(), list.(client.ObjectList), client.UnsafeDisableDeepCopy); err != nil {
+		if err := m.Reader.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
 			continue
 		}
 		for _, set := range list.GenericObjectSets() {
