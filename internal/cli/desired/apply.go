@@ -2,6 +2,7 @@ package desired
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,9 +29,9 @@ type Package struct {
 
 	// Ref replaces Image if it is set.
 	Ref *corev1alpha1.PackageReference
-	// values are added to configFrom, and replace values of the same name; nil leaves them
+	// Values are added to configFrom, and replace values of the same name; nil leaves them
 	// unchanged.
-	values *corev1alpha1.ValueSource
+	Values *corev1alpha1.ValueSource
 	// Account is left unchanged if it is empty.
 	Account string
 
@@ -58,14 +59,33 @@ type Package struct {
 	Retries bool
 }
 
-// Adopt reports whether it widened the collision protection.
-func Adopt(spec *corev1alpha1.PackageSpec) (changed bool) {
-	switch spec.CollisionProtection {
-	case corev1alpha1.CollisionProtectionIfNoController, corev1alpha1.CollisionProtectionNone:
-		return false
+// Into changes a spec to the desired one. Fields that the package does not name stay.
+func (want Package) Into(spec *corev1alpha1.PackageSpec) {
+	// The API server refuses a package with an image and a packageRef.
+	if want.Image != "" || want.Ref != nil {
+		spec.Image, spec.PackageRef = want.Image, want.Ref
 	}
-	spec.CollisionProtection = corev1alpha1.CollisionProtectionIfNoController
-	return true
+	spec.ServiceAccountName = cmp.Or(want.Account, spec.ServiceAccountName)
+	spec.ConfigFrom = WithValues(spec.ConfigFrom, want.Values)
+	spec.Dependencies = withOverrides(spec.Dependencies, want.Overrides)
+	if want.ChangesComponent {
+		spec.Component = want.Component
+	}
+	// None already permits more than an adoption needs.
+	if want.Adopts && spec.CollisionProtection != corev1alpha1.CollisionProtectionNone {
+		spec.CollisionProtection = corev1alpha1.CollisionProtectionIfNoController
+	}
+
+	if want.changesPullSecrets {
+		spec.ImagePullSecrets = want.pullSecrets
+	}
+	if want.DropsConfig {
+		spec.Config = nil
+	}
+	// The same values in another order are not a change.
+	if want.Config != nil && (spec.Config == nil || !SameJSON(spec.Config.Raw, want.Config)) {
+		spec.Config = &runtime.RawExtension{Raw: want.Config}
+	}
 }
 
 // Applied is a package after it was created or changed.
@@ -82,18 +102,8 @@ func (want Package) create(ctx context.Context, cl *cluster.Cluster, t progress.
 	pkg := t.Scope.NewPackage()
 	pkg.SetNamespace(t.Namespace)
 	pkg.SetName(t.Name)
-	spec := pkg.PackageSpec()
-	spec.Image, spec.Component = want.Image, want.Component
-	spec.PackageRef, spec.ServiceAccountName = want.Ref, want.Account
-	spec.ConfigFrom, spec.Dependencies = WithValues(nil, want.values), withOverrides(nil, want.Overrides)
-	spec.TargetRef, spec.ImagePullSecrets = want.Target, want.pullSecrets
-	if want.Adopts {
-		Adopt(spec)
-	}
-
-	if want.Config != nil {
-		spec.Config = &runtime.RawExtension{Raw: want.Config}
-	}
+	pkg.PackageSpec().TargetRef = want.Target
+	want.Into(pkg.PackageSpec())
 	if err := cl.Create(ctx, pkg, client.FieldOwner(command.FieldManager)); err != nil {
 		return Applied{}, cl.Explain("cannot create "+t.String(), err)
 	}
@@ -107,7 +117,7 @@ func Change(ctx context.Context, cl *cluster.Cluster, t progress.Target, old cor
 	}
 
 	done := Applied{Pkg: old.DeepCopyObject().(corev1alpha1.GenericPackage), Before: old, What: "is already up to date"}
-	patch, changes := Difference(old.PackageSpec(), want)
+	patch, changes := want.Difference(old.PackageSpec())
 	if want.DowngradeFrom != "" {
 		patch = append(patch, annotation(old, corev1alpha1.DowngradeFromAnnotation, want.DowngradeFrom))
 		changes = append(changes, "once below "+want.DowngradeFrom)
@@ -188,72 +198,53 @@ func annotation(old client.Object, name, value string) Operation {
 	return Operation{"add", "/metadata/annotations/" + strings.ReplaceAll(name, "/", "~1"), value}
 }
 
-// Difference returns the patch that makes an old spec equal to the wanted package, and describes
-// each change for the user.
-func Difference(old *corev1alpha1.PackageSpec, want Package) (patch []Operation, changes []string) {
-	patch, changes = differenceOfSource(old, want)
-	if want.ChangesComponent && old.Component != want.Component {
-		patch = append(patch, Operation{"add", "/spec/component", want.Component})
-		changes = append(changes, fmt.Sprintf("component %q → %q", old.Component, want.Component))
-	}
-	if to := old.DeepCopy(); want.Adopts && Adopt(to) {
-		patch = append(patch, Operation{"add", "/spec/collisionProtection", to.CollisionProtection})
-		changes = append(changes, "collision protection "+string(to.CollisionProtection))
-	}
-
-	if want.changesPullSecrets && !slices.Equal(old.ImagePullSecrets, want.pullSecrets) {
-		// A JSON null would be refused, so an empty list is a list.
-		patch = append(patch, Operation{"add", "/spec/imagePullSecrets", slices.Concat([]corev1alpha1.LocalSecretReference{}, want.pullSecrets)})
-		changes = append(changes, "pull secrets")
-	}
-	if want.Config != nil && (old.Config == nil || !SameJSON(old.Config.Raw, want.Config)) {
-		patch = append(patch, Operation{"add", "/spec/config", json.RawMessage(want.Config)})
-		changes = append(changes, "configuration")
-	}
-
-	if want.DropsConfig && old.Config != nil {
-		patch = append(patch, Operation{Op: "remove", Path: "/spec/config"})
-		changes = append(changes, "no configuration")
-	}
-	return patch, changes
-}
-
-// differenceOfSource compares the source: image or packageRef.
-func differenceOfSource(old *corev1alpha1.PackageSpec, want Package) (patch []Operation, changes []string) {
+// Difference returns the patch that changes an old spec to the desired one, and describes each
+// change for the user.
+func (want Package) Difference(old *corev1alpha1.PackageSpec) (patch []Operation, changes []string) {
+	to := old.DeepCopy()
+	want.Into(to)
 	was := old.Image
 	if old.PackageRef != nil {
 		was = progress.Followed(old.PackageRef)
 	}
+	source := "image " + was + " → " + to.Image
+	if to.PackageRef != nil {
+		source = was + " → " + progress.Followed(to.PackageRef)
+	}
+	config := "configuration"
+	if to.Config == nil {
+		config = "no configuration"
+	}
 
-	switch {
-	case want.Ref != nil && !equality.Semantic.DeepEqual(old.PackageRef, want.Ref):
-		// The API server refuses a package with an image and a packageRef.
-		if old.Image != "" {
-			patch = append(patch, Operation{Op: "remove", Path: "/spec/image"})
+	for _, field := range []struct {
+		name     string
+		from, to any
+		text     string
+	}{
+		{"image", old.Image, to.Image, source},
+		{"packageRef", old.PackageRef, to.PackageRef, source},
+		{"serviceAccountName", old.ServiceAccountName, to.ServiceAccountName, "service account " + to.ServiceAccountName},
+		{"configFrom", old.ConfigFrom, to.ConfigFrom, "sources of values"},
+		{"dependencies", old.Dependencies, to.Dependencies, "dependencies"},
+		{"component", old.Component, to.Component, fmt.Sprintf("component %q → %q", old.Component, to.Component)},
+		{"collisionProtection", old.CollisionProtection, to.CollisionProtection, "collision protection " + string(to.CollisionProtection)},
+		{"imagePullSecrets", old.ImagePullSecrets, to.ImagePullSecrets, "pull secrets"},
+		{"config", old.Config, to.Config, config},
+	} {
+		if equality.Semantic.DeepEqual(field.from, field.to) {
+			continue
 		}
-		patch = append(patch, Operation{"add", "/spec/packageRef", want.Ref})
-		changes = append(changes, was+" → "+progress.Followed(want.Ref))
-	case want.Ref == nil && old.Image != want.Image:
-		if old.PackageRef != nil {
-			patch = append(patch, Operation{Op: "remove", Path: "/spec/packageRef"})
+		operation := Operation{"add", "/spec/" + field.name, field.to}
+		if reflect.ValueOf(field.to).IsZero() {
+			operation = Operation{Op: "remove", Path: "/spec/" + field.name}
 		}
-		patch = append(patch, Operation{"add", "/spec/image", want.Image})
-		changes = append(changes, "image "+was+" → "+want.Image)
+		patch = append(patch, operation)
+		// A package that changes between an image and a packageRef has both in one text.
+		if !slices.Contains(changes, field.text) {
+			changes = append(changes, field.text)
+		}
 	}
 
-	if want.Account != "" && old.ServiceAccountName != want.Account {
-		patch = append(patch, Operation{"add", "/spec/serviceAccountName", want.Account})
-		changes = append(changes, "service account "+want.Account)
-	}
-	if from := WithValues(old.ConfigFrom, want.values); !equality.Semantic.DeepEqual(old.ConfigFrom, from) {
-		patch = append(patch, Operation{"add", "/spec/configFrom", from})
-		changes = append(changes, "sources of values")
-	}
-
-	if to := withOverrides(old.Dependencies, want.Overrides); !equality.Semantic.DeepEqual(old.Dependencies, to) {
-		patch = append(patch, Operation{"add", "/spec/dependencies", to})
-		changes = append(changes, "dependencies")
-	}
 	return patch, changes
 }
 

@@ -37,7 +37,7 @@ func (want Package) Install(
 	var writer *valuesWriter
 	if values != nil {
 		writer = &valuesWriter{cluster: cl, target: target, values: values}
-		want.values = values.Source(target)
+		want.Values = values.Source(target)
 		if err := writer.write(ctx); err != nil {
 			return err
 		}

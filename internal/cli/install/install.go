@@ -41,9 +41,8 @@ type installCommand struct {
 	secrets  desired.PullSecretFlags
 	account  string
 	yes      bool
-
-	// follows is the name of the package that packageRef leads to, once it was looked up.
-	follows string
+	// downgrade allows a version below the one that was chosen last.
+	downgrade bool
 }
 
 // newInstall returns the command install.
@@ -168,25 +167,65 @@ func (c *installCommand) run(ctx context.Context, want desired.Package) (err err
 	if err := c.needs.Into(&want); err != nil {
 		return err
 	}
-	prepared, err := c.prepare(ctx, cl, target, old, &want, values)
-	if err != nil {
-		return err
+	image, follows := want.Image, ""
+	if want.Ref != nil {
+		if old != nil && !c.choice.Given() && desired.SamePackage(old.PackageSpec().PackageRef, want.Ref) {
+			want.Ref = old.PackageSpec().PackageRef // as with an image, fields without a flag stay
+		}
+		found, err := c.choose(ctx, cl, target, old, &want, values)
+		if err != nil {
+			return err
+		}
+		image, follows = found.Version().Version.Image, found.Name
 	}
 
-	if err := c.checkImage(ctx, cl, target, prepared, old, want, values); err != nil {
+	if err := c.checkImage(ctx, cl, target, image, old, want, values); err != nil {
 		return err
 	}
 	if old != nil {
 		if err := desired.Changeable(target, old, want); err != nil {
 			return err
 		}
-		if patch, _ := desired.Difference(old.PackageSpec(), want); len(patch) > 0 {
-			if err := c.confirmChange(target, old, want); err != nil {
+		if patch, _ := want.Difference(old.PackageSpec()); len(patch) > 0 {
+			if err := c.confirmChange(target, old, want, follows); err != nil {
 				return err
 			}
 		}
 	}
 	return want.Install(ctx, &c.Command, cl, target, old, values)
+}
+
+// choose chooses the version of a package, and checks its dependencies and values before the first
+// write. It also records the version that --allow-downgrade applies to.
+func (c *installCommand) choose(
+	ctx context.Context, cl *cluster.Cluster, t progress.Target, old corev1alpha1.GenericPackage, want *desired.Package, values *desired.Values,
+) (*desired.Chosen, error) {
+	target := want.Target
+	if old != nil {
+		target = old.PackageSpec().TargetRef
+	}
+	choose := desired.ChooserFor(cl, t.Namespace).At(target)
+	name, err := desired.NameFor(old, want.Ref)
+	if err != nil {
+		return nil, err
+	}
+	request := choose.RequestFor(ctx, old, want.Ref, name)
+	refuses := !request.AllowDowngrade
+	request.AllowDowngrade = c.downgrade || request.AllowDowngrade
+	found, err := choose.MustChoose(ctx, name, request)
+	if err != nil {
+		return nil, err
+	}
+
+	if last := request.LastAttempted; refuses && last != "" && desired.CompareVersions(found.Version().Version.Version, last) < 0 {
+		want.DowngradeFrom = last
+	}
+	// The manager would report an unknown override only after the change.
+	if err := desired.CheckDependencies(&found.Version().Version, want.Overrides); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+
+	return found, desired.CheckValues(ctx, t, found, old, want, values)
 }
 
 // warn prints warnings to standard error.
@@ -198,13 +237,13 @@ func (c *installCommand) warn(warnings []string) {
 
 // confirmChange asks before a change that probably was not intended: another package, another
 // repository, or another way to follow versions.
-func (c *installCommand) confirmChange(t progress.Target, installed corev1alpha1.GenericPackage, want desired.Package) error {
+func (c *installCommand) confirmChange(t progress.Target, installed corev1alpha1.GenericPackage, want desired.Package, follows string) error {
 	what, old, was := "", installed.PackageSpec(), offers.NameOf(installed)
 	switch {
 	case want.Ref != nil && old.PackageRef == nil:
-		what = fmt.Sprintf("%s is installed from the image %s and would follow the offers of repositories for %s", t, old.Image, c.follows)
-	case want.Ref != nil && was != "" && was != c.follows:
-		what = fmt.Sprintf("%s is the package %s and would change to another one, %s", t, was, c.follows)
+		what = fmt.Sprintf("%s is installed from the image %s and would follow the offers of repositories for %s", t, old.Image, follows)
+	case want.Ref != nil && was != "" && was != follows:
+		what = fmt.Sprintf("%s is the package %s and would change to another one, %s", t, was, follows)
 	case want.Ref == nil && old.PackageRef != nil:
 		what = fmt.Sprintf("%s follows the offers of repositories for %s and would stay at the image %s", t, cmp.Or(was, progress.Subject(old.PackageRef)), want.Image)
 	case want.Ref == nil:

@@ -15,14 +15,11 @@ import (
 )
 
 // upgradeCommand is kubectl package upgrade.
-type upgradeCommand struct {
-	installCommand
-	downgrade bool
-}
+type upgradeCommand struct{ installCommand }
 
 // newUpgrade returns the command upgrade.
 func newUpgrade(on command.Command) *cobra.Command {
-	c := &upgradeCommand{installCommand: installCommand{Command: on}}
+	c := &upgradeCommand{installCommand{Command: on}}
 	c.spec.Given = func(string) bool { return false }
 	cmd := c.About(&cobra.Command{
 		Use:   "upgrade NAME",
@@ -62,17 +59,17 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 		return fmt.Errorf("%s is installed from the image %s, and follows no repository. Change it: kubectl package install IMAGE %s",
 			target, old.PackageSpec().Image, target.Flags())
 	}
-	want := desired.Package{Name: cluster.Name{Scope: target.Scope, Name: target.Name}, Ref: c.choice.Over(ref)}
+	want := desired.Package{Ref: c.choice.Over(ref)}
 	c.secrets.Into(&want)
 	if err := c.needs.Into(&want); err != nil {
 		return err
 	}
 
-	found, err := c.check(ctx, cl, target, old, &want, values)
+	found, err := c.choose(ctx, cl, target, old, &want, values)
 	if err != nil {
 		return err
 	}
-	patch, _ := desired.Difference(old.PackageSpec(), want)
+	patch, _ := want.Difference(old.PackageSpec())
 	installed := old.PackageStatus().Resolved
 	moves := installed == nil || installed.Version != found.Version().Version.Version
 	// Nothing in the spec changes. A newer version or a failed step is then a reason for a retry.
@@ -85,32 +82,4 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 	}
 
 	return want.Install(ctx, &c.Command, cl, target, old, values)
-}
-
-// check chooses the version and checks dependencies and values. It also records the version that
-// --allow-downgrade applies to.
-func (c *upgradeCommand) check(
-	ctx context.Context, cl *cluster.Cluster, t progress.Target, old corev1alpha1.GenericPackage, want *desired.Package, values *desired.Values,
-) (*desired.Chosen, error) {
-	choose := desired.ChooserFor(cl, t.Namespace).At(old.PackageSpec().TargetRef)
-	name, err := desired.NameFor(old, want.Ref)
-	if err != nil {
-		return nil, err
-	}
-	request := choose.RequestFor(ctx, old, want.Ref, name)
-	refuses := !request.AllowDowngrade
-	request.AllowDowngrade = c.downgrade || request.AllowDowngrade
-	found, err := choose.MustChoose(ctx, name, request)
-	if err != nil {
-		return nil, err
-	}
-
-	if last := request.LastAttempted; refuses && last != "" && desired.CompareVersions(found.Version().Version.Version, last) < 0 {
-		want.DowngradeFrom = last
-	}
-	if err := desired.CheckDependencies(&found.Version().Version, want.Overrides); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-
-	return found, desired.CheckValues(ctx, t, found, old, want, values)
 }

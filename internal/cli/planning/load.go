@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -236,47 +235,38 @@ func (c *Planner) change(want Wanted, p *Planned) error {
 	}
 
 	spec := p.Pkg.PackageSpec()
+	to := desired.Package{Component: c.Spec.Component, ChangesComponent: c.Spec.Given("component"), Adopts: c.Spec.Adopt}
 	switch {
 	case want.ref != nil:
 		if !desired.SamePackage(spec.PackageRef, want.ref) || c.choice.Given() {
-			spec.Image, spec.PackageRef = "", want.ref // otherwise fields without a flag stay, as with install
+			to.Ref = want.ref // otherwise fields without a flag stay, as with install
 		}
-	case want.source != "" && !want.folder:
-		spec.Image, spec.PackageRef = want.source, nil
-	case want.moves && spec.PackageRef == nil:
-		return fmt.Errorf("%s is installed from the image %s, and follows no repository: --version and --prereleases have no effect", p.Target, spec.Image)
-	case want.moves:
-		spec.PackageRef = c.choice.Over(spec.PackageRef)
+	case !want.folder:
+		to.Image = want.source
 	}
 
-	if c.Spec.Given("component") {
-		spec.Component = c.Spec.Component
+	if want.moves {
+		if spec.PackageRef == nil {
+			return fmt.Errorf("%s is installed from the image %s, and follows no repository: --version and --prereleases have no effect", p.Target, spec.Image)
+		}
+		to.Ref = c.choice.Over(spec.PackageRef)
 	}
-	if c.Spec.Adopt {
-		desired.Adopt(spec)
+
+	var err error
+	if p.values, err = c.values.Read(c.Streams.In); err != nil {
+		return err
 	}
+	if p.values != nil {
+		to.Values = p.values.Source(p.Target)
+	}
+	if to.Config, err = content.ReadConfig(c.Spec.Config, c.Streams.In); err != nil {
+		return err
+	}
+
+	to.Into(spec)
 	if want.Edit != nil {
-		if err := want.Edit(p.Target, spec); err != nil {
-			return err
-		}
+		return want.Edit(p.Target, spec)
 	}
-
-	values, err := c.values.Read(c.Streams.In)
-	if err != nil {
-		return err
-	}
-	if p.values = values; values != nil {
-		spec.ConfigFrom = desired.WithValues(spec.ConfigFrom, values.Source(p.Target))
-	}
-
-	raw, err := content.ReadConfig(c.Spec.Config, c.Streams.In)
-	if err != nil {
-		return err
-	}
-	if raw != nil {
-		spec.Config = &runtime.RawExtension{Raw: raw}
-	}
-
 	return nil
 }
 

@@ -134,7 +134,7 @@ func configOf(set corev1alpha1.GenericObjectSet) *runtime.RawExtension {
 // wantedOf fails if a revision is not recorded completely.
 func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (desired.Package, error) {
 	number := set.ObjectSetSpec().Revision
-	want := desired.Package{Name: cluster.Name{Scope: r.Target.Scope, Name: r.Target.Name}, ChangesComponent: true}
+	want := desired.Package{ChangesComponent: true}
 	if r.Package.PackageSpec().PackageRef != nil {
 		// A label has _ in place of the + of build metadata.
 		version := strings.ReplaceAll(cmp.Or(set.GetLabels()[corev1alpha1.PackageVersionLabel], "VERSION"), "_", "+")
