@@ -24,14 +24,8 @@ var firstSteps = [][]string{
 // wayIn is the output of the root without arguments: all commands, and the first steps, on one
 // screen.
 func wayIn(root *cobra.Command) string {
-	var b strings.Builder
-	table := func(rows [][]string) {
-		for _, line := range terminal.Table(rows) {
-			b.WriteString(line + "\n")
-		}
-	}
-
-	b.WriteString(root.Short + ".\n\n")
+	t := terminal.Writer{}
+	t.Line(root.Short + ".\n")
 	var groups [][]string
 	for _, group := range root.Groups() {
 		var names []string
@@ -43,14 +37,14 @@ func wayIn(root *cobra.Command) string {
 		groups = append(groups, []string{group.Title, strings.Join(names, " ")})
 	}
 
-	table(groups)
-	b.WriteString("\nFirst steps:\n")
+	t.Rows("", groups)
+	t.Line("\nFirst steps:")
 	var steps [][]string
 	for _, step := range firstSteps {
 		steps = append(steps, []string{"  " + root.DisplayName() + " " + step[0], step[1]})
 	}
 
-	table(steps)
-	b.WriteString("\n" + `Use "` + root.DisplayName() + ` --help" to describe each command, and "` + root.DisplayName() + ` [command] --help" for one of them.` + "\n")
-	return b.String()
+	t.Rows("", steps)
+	t.Line("\n" + `Use "` + root.DisplayName() + ` --help" to describe each command, and "` + root.DisplayName() + ` [command] --help" for one of them.`)
+	return t.String()
 }

@@ -133,7 +133,7 @@ func only(r *availableReport, version string) ([]availableVersionReport, error) 
 
 // availableText prints a package with a list of versions, or with the details of the only one.
 func availableText(r *availableReport, one bool, styles terminal.Styles) string {
-	t := &availableWriter{styles: styles}
+	t := &availableWriter{terminal.Writer{Styles: styles}}
 	t.head(r)
 	if one {
 		t.version(&r.Versions[0])
@@ -145,16 +145,11 @@ func availableText(r *availableReport, one bool, styles terminal.Styles) string 
 
 // availableWriter collects the text of a package. It escapes all texts, because repositories choose
 // them.
-type availableWriter struct {
-	strings.Builder
-	styles terminal.Styles
-}
+type availableWriter struct{ terminal.Writer }
 
 // field writes a line with a name and a value, unless the value is empty.
 func (t *availableWriter) field(name, value string) {
-	if value = terminal.Line(strings.TrimSpace(value)); value != "" {
-		t.WriteString("  " + t.styles.Faint(terminal.Pad(name, 11)) + "  " + value + "\n")
-	}
+	t.Field(11, name, terminal.Line(strings.TrimSpace(value)))
 }
 
 // text prints several lines below a title.
@@ -162,15 +157,15 @@ func (t *availableWriter) text(title, text string) {
 	if text = strings.TrimSpace(text); text == "" {
 		return
 	}
-	t.WriteString(t.styles.Strong(title) + "\n")
+	t.Line(t.Styles.Strong(title))
 	for line := range strings.Lines(terminal.Text(text)) {
-		t.WriteString(strings.TrimRight("  "+line, " \n") + "\n")
+		t.Line("  " + strings.TrimRight(line, "\n"))
 	}
 }
 
 // head writes the name and the texts for a catalogue.
 func (t *availableWriter) head(r *availableReport) {
-	t.WriteString(t.styles.Strong(terminal.Line(r.Name)) + "\n")
+	t.Line(t.Styles.Strong(terminal.Line(r.Name)))
 	d := r.Display
 	if d == nil {
 		return
@@ -202,10 +197,8 @@ func (t *availableWriter) versions(r *availableReport) {
 		rows = append(rows, []string{terminal.Line(v.Version), terminal.Line(date), terminal.Line(v.Source), terminal.Line(v.NotHere)})
 	}
 
-	t.WriteString(t.styles.Strong("Versions") + "\n")
-	for _, line := range terminal.Table(rows) {
-		t.WriteString("  " + line + "\n")
-	}
+	t.Line(t.Styles.Strong("Versions"))
+	t.Rows("  ", rows)
 }
 
 // version writes the details of one version.

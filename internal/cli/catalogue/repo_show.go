@@ -134,14 +134,9 @@ func repositoryWord(r corev1alpha1.GenericPackageRepository, styles terminal.Sty
 
 // repositoryScreen returns the screen of one repository.
 func repositoryScreen(r corev1alpha1.GenericPackageRepository, styles terminal.Styles) string {
-	var b strings.Builder
-	field := func(name, value string) {
-		if value != "" {
-			b.WriteString("  " + styles.Faint(terminal.Pad(name, 9)) + "  " + value + "\n")
-		}
-	}
-
-	b.WriteString(styles.Strong(terminal.Line(cluster.RepositoryText(r))) + "\n")
+	t := terminal.Writer{Styles: styles}
+	field := func(name, value string) { t.Field(9, name, value) }
+	t.Line(styles.Strong(terminal.Line(cluster.RepositoryText(r))))
 	field("Status", repositoryWord(r, styles))
 	for _, typ := range []string{corev1alpha1.ConditionReady, corev1alpha1.ConditionConflicting} {
 		condition := conditionOf(r, typ)
@@ -173,11 +168,11 @@ func repositoryScreen(r corev1alpha1.GenericPackageRepository, styles terminal.S
 	field("Offers", terminal.Count(int(status.Packages), "package")+", "+terminal.Count(int(status.Versions), "version"))
 	field("Age", duration.HumanDuration(time.Since(r.GetCreationTimestamp().Time)))
 	if len(status.Problems) > 0 {
-		b.WriteString(styles.Strong("Problems") + "\n")
+		t.Line(styles.Strong("Problems"))
 		for _, problem := range status.Problems {
-			b.WriteString("  " + styles.Bad(terminal.Line(problem)) + "\n")
+			t.Line("  " + styles.Bad(terminal.Line(problem)))
 		}
 	}
 
-	return b.String()
+	return t.String()
 }

@@ -16,7 +16,7 @@ const exampleDepth = 32 // of objects in an example of values, because each is i
 
 // ConfigText is a table of the keys of a configuration schema.
 func ConfigText(keys []Key, styles terminal.Styles) string {
-	w := &writer{styles: styles}
+	w := writerFor(styles)
 	w.keys(keys)
 	return w.String()
 }

@@ -15,7 +15,7 @@ import (
 
 // Text describes a package.
 func Text(r *Report, styles terminal.Styles) string {
-	w := &writer{styles: styles}
+	w := writerFor(styles)
 	w.head(r)
 	w.phases(r)
 	w.config(r)
@@ -30,10 +30,10 @@ func Text(r *Report, styles terminal.Styles) string {
 }
 
 // writer collects the text of a report.
-type writer struct {
-	strings.Builder
-	styles terminal.Styles
-}
+type writer struct{ terminal.Writer }
+
+// writerFor returns a writer without text.
+func writerFor(styles terminal.Styles) *writer { return &writer{terminal.Writer{Styles: styles}} }
 
 // line adds a line. Its texts are escaped, because authors of packages choose them.
 func (w *writer) line(format string, args ...any) {
@@ -42,11 +42,11 @@ func (w *writer) line(format string, args ...any) {
 			args[i] = terminal.Line(text)
 		}
 	}
-	w.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
+	w.Line(fmt.Sprintf(format, args...))
 }
 
 // title adds the title of a section.
-func (w *writer) title(text string) { w.WriteString("\n" + w.styles.Strong(text) + "\n") }
+func (w *writer) title(text string) { w.WriteString("\n" + w.Styles.Strong(text) + "\n") }
 
 // table adds a table whose first row is the head.
 func (w *writer) table(rows [][]string) {
@@ -58,7 +58,7 @@ func (w *writer) table(rows [][]string) {
 
 	for i, line := range terminal.Table(rows) {
 		if i == 0 {
-			line = w.styles.Faint(line)
+			line = w.Styles.Faint(line)
 		}
 		w.WriteString("  " + line + "\n")
 	}
@@ -66,7 +66,7 @@ func (w *writer) table(rows [][]string) {
 
 // head adds the fields about the whole package.
 func (w *writer) head(r *Report) {
-	w.WriteString(w.styles.Strong(terminal.Line(strings.TrimSpace(r.Name+" "+r.Version))) + "\n")
+	w.WriteString(w.Styles.Strong(terminal.Line(strings.TrimSpace(r.Name+" "+r.Version))) + "\n")
 	kinds := map[string]string{"Cluster": "ClusterPackage", "Namespaced": "Package"}
 	var as []string
 	for _, scope := range r.Scopes {
@@ -93,9 +93,7 @@ func (w *writer) head(r *Report) {
 		}
 	}
 
-	for _, line := range terminal.Table(rows) {
-		w.WriteString("  " + line + "\n")
-	}
+	w.Rows("  ", rows)
 }
 
 // owners returns the owners in one line.
@@ -135,7 +133,7 @@ func (w *writer) phases(r *Report) {
 			}
 			w.line("     %s%s", objectName(o), kept)
 			for _, probe := range o.Probes {
-				w.WriteString("       " + w.styles.Faint("waits for "+terminal.Line(probe)) + "\n")
+				w.WriteString("       " + w.Styles.Faint("waits for "+terminal.Line(probe)) + "\n")
 			}
 		}
 	}

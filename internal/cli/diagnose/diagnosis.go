@@ -141,23 +141,22 @@ func (f *finding) flatten(depth int, into []Link) []Link {
 
 // Text prints the diagnosis of a package for people.
 func (d *Diagnosis) Text(name string, styles terminal.Styles) string {
-	var b strings.Builder
-	line := func(text string) { b.WriteString(strings.TrimRight(text, " ") + "\n") }
+	t := terminal.Writer{Styles: styles}
 	if d.Reason == ReasonNone {
-		line(styles.Strong(terminal.Line(name)) + ": " + styles.Good(d.Summary.Words()) + ", " + terminal.Line(d.Cause))
-		return b.String()
+		t.Line(styles.Strong(terminal.Line(name)) + ": " + styles.Good(d.Summary.Words()) + ", " + terminal.Line(d.Cause))
+		return t.String()
 	}
 
 	head := styles.Strong(terminal.Line(name)) + ": " + styles.Bad(d.Summary.Words())
 	if d.Phase != "" {
 		head += ", phase " + terminal.Line(d.Phase) + " waits"
 	}
-	line(head)
-	line("Cause  " + terminal.Line(d.Cause))
+	t.Line(head)
+	t.Line("Cause  " + terminal.Line(d.Cause))
 	if d.Remedy != "" {
-		line("Do     " + terminal.Line(d.Remedy))
+		t.Line("Do     " + terminal.Line(d.Remedy))
 	}
-	line("")
+	t.Line("")
 
 	for _, link := range d.Chain {
 		text := strings.Repeat("  ", link.Depth) + terminal.Line(link.Object)
@@ -167,8 +166,8 @@ func (d *Diagnosis) Text(name string, styles terminal.Styles) string {
 		if link.Message != "" {
 			text += "  " + terminal.Line(link.Message)
 		}
-		line(text)
+		t.Line(text)
 	}
 
-	return b.String()
+	return t.String()
 }

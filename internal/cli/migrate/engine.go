@@ -21,7 +21,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/engines"
-	"lockstep.run/lockstep/internal/cli/planning"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
@@ -80,16 +79,14 @@ func (c *engineCommand) show(title string, findings []engineFinding, steps []eng
 	}
 	styles := terminal.StylesFor(out)
 
-	t := planning.Printer{Styles: styles}
+	t := terminal.Writer{Styles: styles}
 	t.Line(styles.Strong(title))
 	var rows [][]string
 	for _, f := range findings {
 		rows = append(rows, []string{"  " + terminal.Line(f.about), terminal.Line(f.text)})
 	}
 
-	for _, line := range terminal.Table(rows) {
-		t.Line(line)
-	}
+	t.Rows("", rows)
 	t.Line("")
 	t.Line(styles.Strong("Steps"))
 	for _, s := range steps {
@@ -101,7 +98,7 @@ func (c *engineCommand) show(title string, findings []engineFinding, steps []eng
 	}
 
 	t.Line("")
-	_, err := fmt.Fprint(out, t.Out.String())
+	_, err := fmt.Fprint(out, t.String())
 	return err
 }
 

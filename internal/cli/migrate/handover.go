@@ -166,7 +166,7 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []step) erro
 	}
 
 	styles := terminal.StylesFor(out)
-	t := planning.Printer{Styles: styles}
+	t := terminal.Writer{Styles: styles}
 	t.Line(styles.Strong(title))
 	refused := 0
 	for _, s := range slices.Concat(steps, h.others) {
@@ -188,7 +188,7 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []step) erro
 	}
 
 	t.Line("")
-	if _, err := fmt.Fprint(out, t.Out.String(), planning.Text(h.plan, styles)); err != nil {
+	if _, err := fmt.Fprint(out, t.String(), planning.Text(h.plan, styles)); err != nil {
 		return err
 	}
 

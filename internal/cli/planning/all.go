@@ -120,7 +120,7 @@ func (p *plans) add(pkg corev1alpha1.GenericPackage, plan *dryrun.Plan, err erro
 
 // text prints the summary, followed by each plan with changes.
 func (p *plans) text(styles terminal.Styles) string {
-	t := Printer{Styles: styles}
+	t := terminal.Writer{Styles: styles}
 	t.Line(fmt.Sprintf("%s planned: %d nothing to do, %d with changes, %d refused, %d failed",
 
 		terminal.Count(len(p.Plans)+len(p.Failed), "package"), p.Summary.Nothing, p.Summary.Changes, p.Summary.Refused, p.Summary.Failed))
@@ -133,11 +133,11 @@ func (p *plans) text(styles terminal.Styles) string {
 	for _, plan := range p.Plans {
 		if plan.Outcome != dryrun.OutcomeNothing {
 			t.Line("")
-			t.Out.WriteString(Text(plan, styles))
+			t.WriteString(Text(plan, styles))
 		}
 	}
 
-	return t.Out.String()
+	return t.String()
 }
 
 // result returns the exit code: 1 if a package is refused or could not be planned, otherwise 2 if

@@ -117,10 +117,7 @@ func (t *Printer) dependencies(p *dryrun.Plan) {
 		rows = append(rows, []string{"    " + mark + " " + terminal.Line(d.Name), terminal.Line(d.By), terminal.Line(d.Version), terminal.Line(cmp.Or(d.Message, d.Reason))})
 	}
 
-	for _, line := range terminal.Table(rows) {
-		t.Line(line)
-	}
-
+	t.Rows("", rows)
 	for _, i := range p.Installations {
 		what := t.Styles.Good("+") + " " + terminal.Line(i.Object+"  "+i.Package+" "+i.Version)
 		if i.From != "" {

@@ -18,7 +18,7 @@ const planValueWidth = 60
 
 // Text prints a plan for people.
 func Text(p *dryrun.Plan, styles terminal.Styles) string {
-	t := Printer{Styles: styles}
+	t := PrinterFor(styles)
 	t.head(p)
 	t.dependencies(p)
 	for i := range p.Phases {
@@ -45,17 +45,14 @@ func Text(p *dryrun.Plan, styles terminal.Styles) string {
 
 	t.Line("")
 	t.Line(t.outcome(p))
-	return t.Out.String()
+	return t.String()
 }
 
 // Printer collects the lines of a plan.
-type Printer struct {
-	Styles terminal.Styles
-	Out    strings.Builder
-}
+type Printer struct{ terminal.Writer }
 
-// Line adds a line.
-func (t *Printer) Line(text string) { t.Out.WriteString(strings.TrimRight(text, " ") + "\n") }
+// PrinterFor returns a Printer without lines.
+func PrinterFor(styles terminal.Styles) *Printer { return &Printer{terminal.Writer{Styles: styles}} }
 
 // head prints the name, the revision and the fields of the release that change.
 func (t *Printer) head(p *dryrun.Plan) {
@@ -96,10 +93,7 @@ func (t *Printer) head(p *dryrun.Plan) {
 		}
 	}
 
-	for _, line := range terminal.Table(rows) {
-		t.Line(line)
-	}
-
+	t.Rows("", rows)
 	t.Line("")
 }
 
@@ -232,9 +226,7 @@ func (t *Printer) Section(name string, style func(string) string, rows [][]strin
 	}
 	t.Line("")
 	t.Line(t.Styles.Strong(name))
-	for _, line := range terminal.Table(rows) {
-		t.Line("    " + style("!") + " " + line)
-	}
+	t.Rows("    "+style("!")+" ", rows)
 }
 
 // LossRows returns the rows of a table of lost data.

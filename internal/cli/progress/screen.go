@@ -31,27 +31,27 @@ type ScreenOptions struct {
 
 // Screen shows a package, the reason why it is not available, its phases, and its conditions.
 func Screen(r Report, o ScreenOptions) string {
-	s := screen{Report: r, ScreenOptions: o}
+	s := screen{Report: r, Writer: terminal.Writer{Styles: o.Styles}, now: o.Now}
 	s.head()
 	s.phases()
 	s.ignored()
 	s.images()
 	s.conditions()
 
-	return strings.Join(s.lines, "\n") + "\n"
+	return s.String()
 }
 
 // screen collects the lines of a status.
 type screen struct {
 	Report
-	ScreenOptions
-	lines []string
+	terminal.Writer
+	now time.Time
 }
 
 // head adds the name, the state and the fields of the package.
 func (s *screen) head() {
 	target := Target{Scope: corev1alpha1.ScopeOf(s.Namespace), Namespace: s.Namespace, Name: s.Name}
-	s.lines = append(s.lines, s.Styles.Strong(terminal.Line(target.String())))
+	s.Line(s.Styles.Strong(terminal.Line(target.String())))
 	s.field("Status", s.tone()(s.Summary.Words())+s.also())
 	if s.Summary != SummaryAvailable {
 		s.why()
@@ -76,7 +76,7 @@ func (s *screen) head() {
 	if s.Revision > 0 {
 		s.field("Revision", fmt.Sprint(s.Revision))
 	}
-	s.field("Age", age(s.Created, s.Now))
+	s.field("Age", age(s.Created, s.now))
 }
 
 // tone returns the style of the state: good, busy or bad.
@@ -108,17 +108,13 @@ func (s *screen) why() {
 
 	for _, line := range append(lines, terminal.Line(s.Remedy)) {
 		if line != "" {
-			s.lines = append(s.lines, strings.Repeat(" ", 13)+strings.TrimSpace(line))
+			s.Line(strings.Repeat(" ", 13) + strings.TrimSpace(line))
 		}
 	}
 }
 
 // field adds a line with a name and a value, unless the value is empty.
-func (s *screen) field(name, value string) {
-	if value != "" {
-		s.lines = append(s.lines, "  "+s.Styles.Faint(terminal.Pad(name, 9))+"  "+value)
-	}
-}
+func (s *screen) field(name, value string) { s.Field(9, name, value) }
 
 // phases adds a line for each phase.
 func (s *screen) phases() {
@@ -131,7 +127,7 @@ func (s *screen) phases() {
 		rows = append(rows, []string{"  " + s.mark(p) + " " + p.Name, p.Count(), p.Word()})
 	}
 
-	s.lines = append(s.lines, terminal.Table(rows)...)
+	s.Rows("", rows)
 }
 
 // mark returns the mark of a phase. A phase with blocking objects is marked as failed, even if it
@@ -155,7 +151,7 @@ func (s *screen) ignored() {
 	}
 	s.title("Ignored parts of the package")
 	for _, line := range s.Ignored {
-		s.lines = append(s.lines, "  "+line)
+		s.Line("  " + line)
 	}
 }
 
@@ -170,9 +166,9 @@ func (s *screen) images() {
 		rows = append(rows, []string{"  " + terminal.Line(image.Image), terminal.Line(cmp.Or(image.Digest, "no digest")), terminal.Line(image.Name)})
 	}
 
-	s.lines = append(s.lines, terminal.Table(rows)...)
+	s.Rows("", rows)
 	if s.OmittedImages > 0 {
-		s.lines = append(s.lines, s.Styles.Faint(fmt.Sprintf("  and %d more", s.OmittedImages)))
+		s.Line(s.Styles.Faint(fmt.Sprintf("  and %d more", s.OmittedImages)))
 	}
 }
 
@@ -191,14 +187,14 @@ func (s *screen) conditions() {
 		} else if message != "" {
 			shown[message] = terminal.Line(c.Type)
 		}
-		rows = append(rows, []string{"  " + terminal.Line(c.Type), terminal.Line(string(c.Status)), terminal.Line(c.Reason), age(c.LastTransitionTime, s.Now), message})
+		rows = append(rows, []string{"  " + terminal.Line(c.Type), terminal.Line(string(c.Status)), terminal.Line(c.Reason), age(c.LastTransitionTime, s.now), message})
 	}
 
-	s.lines = append(s.lines, terminal.Table(rows)...)
+	s.Rows("", rows)
 }
 
 // title adds the title of a section.
-func (s *screen) title(text string) { s.lines = append(s.lines, "", s.Styles.Strong(text)) }
+func (s *screen) title(text string) { s.Line("\n" + s.Styles.Strong(text)) }
 
 // age writes the time since t as kubectl does.
 func age(t metav1.Time, now time.Time) string {

@@ -90,3 +90,26 @@ func Table(rows [][]string) []string {
 
 	return lines
 }
+
+// Writer collects lines of text.
+type Writer struct {
+	strings.Builder
+	Styles Styles
+}
+
+// Line adds a line, without the spaces at its end.
+func (w *Writer) Line(text string) { w.WriteString(strings.TrimRight(text, " ") + "\n") }
+
+// Field adds a line with a name, padded to a width, and a value, unless the value is empty.
+func (w *Writer) Field(width int, name, value string) {
+	if value != "" {
+		w.Line("  " + w.Styles.Faint(Pad(name, width)) + "  " + value)
+	}
+}
+
+// Rows adds a table whose lines start with an indentation.
+func (w *Writer) Rows(indent string, rows [][]string) {
+	for _, line := range Table(rows) {
+		w.Line(indent + line)
+	}
+}

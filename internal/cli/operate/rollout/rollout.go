@@ -119,10 +119,7 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 		}
 	}
 
-	for _, line := range terminal.Table(rows) {
-		fmt.Fprintln(c.Streams.Out, line)
-	}
-
+	command.PrintTable(c.Streams.Out, rows)
 	return nil
 }
 

@@ -100,19 +100,16 @@ func (t *timeline) text() string {
 		})
 	}
 
-	text := fmt.Sprintf("Revision %d", t.Revision)
+	head, out := fmt.Sprintf("Revision %d", t.Revision), terminal.Writer{}
 	if first != nil {
-		text += ", which started at " + first.UTC().Format(time.RFC3339)
+		head += ", which started at " + first.UTC().Format(time.RFC3339)
 	}
-	text += ":\n"
-	for _, line := range terminal.Table(rows) {
-		text += line + "\n"
-	}
-
+	out.Line(head + ":")
+	out.Rows("", rows)
 	if t.Omitted > 0 {
-		text += fmt.Sprintf("Not shown: %d phases after the first %d, because their times are not kept.\n", t.Omitted, limits.TimelinePhases)
+		out.Line(fmt.Sprintf("Not shown: %d phases after the first %d, because their times are not kept.", t.Omitted, limits.TimelinePhases))
 	}
-	return text
+	return out.String()
 }
 
 // since writes seconds; empty for events that have not happened.

@@ -216,10 +216,10 @@ func (f *undoPreview) run(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 
-	t := planning.Printer{Styles: terminal.StylesFor(f.Streams.ErrOut)}
+	t := planning.PrinterFor(terminal.StylesFor(f.Streams.ErrOut))
 	t.Section("Data that might be lost", t.Styles.Bad, planning.LossRows(plan.Losses))
 	t.Refusals(plan.Refusals)
-	if _, err := io.WriteString(f.Streams.ErrOut, t.Out.String()); err != nil {
+	if _, err := io.WriteString(f.Streams.ErrOut, t.String()); err != nil {
 		return false, err
 	}
 	if len(plan.Losses) > 0 && !f.yes {

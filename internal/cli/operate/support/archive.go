@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -94,25 +93,21 @@ func (a *Archive) Lack(what, why string) { a.Missing = append(a.Missing, Missing
 
 // Contents lists the files of the archive, and the missing parts.
 func (a *Archive) Contents() string {
-	var b strings.Builder
-
+	t := terminal.Writer{}
 	rows := [][]string{{"FILE", "BYTES", "CONTENT"}}
 	for _, f := range a.Files {
 		rows = append(rows, []string{f.Name, fmt.Sprint(f.Size), f.About})
 	}
 
-	for _, line := range terminal.Table(rows) {
-		b.WriteString(line + "\n")
-	}
-
+	t.Rows("", rows)
 	if len(a.Missing) > 0 {
-		b.WriteString("\nMissing\n")
+		t.Line("\nMissing")
 	}
 	for _, m := range a.Missing {
-		b.WriteString("  " + terminal.Line(m.What+": "+m.Why) + "\n")
+		t.Line("  " + terminal.Line(m.What+": "+m.Why))
 	}
 
-	return b.String()
+	return t.String()
 }
 
 // about precedes the contents in the archive. It describes the redaction, so that readers know its
