@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,35 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
 )
-
-// pollInterval is the time between two reads of Await.
-const pollInterval = 200 * time.Millisecond
-
-// Await polls an object until done returns true, or until ctx ends, and then returns its cause.
-func (c *Cluster) Await(ctx context.Context, doing string, obj client.Object, done func() (bool, error)) error {
-	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-			if end, ok := ctx.Deadline(); ok && time.Until(end) < 2*pollInterval && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
-				<-ctx.Done() // the client does not start a request that cannot end in time
-				return false, ctx.Err()
-			}
-			return false, c.Explain(doing, err)
-		}
-		return done()
-	})
-
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
-}
 
 // Observer watches one package and its revisions.
 type Observer struct {

@@ -36,6 +36,8 @@ type Command struct {
 	Output  output.Flags
 	Wait    bool
 	Timeout time.Duration
+	// yes answers questions.
+	yes bool
 }
 
 // Connects adds kubectl's flags, except --cluster, which selects cluster packages.
@@ -197,13 +199,25 @@ func Interactive(streams genericiooptions.IOStreams) bool {
 	return ok && term.IsTerminal(int(in.Fd())) && terminal.IsTerminal(streams.ErrOut)
 }
 
-// Confirm prompts on a terminal. Otherwise its error names the flag to set.
-func Confirm(streams genericiooptions.IOStreams, question string) error {
-	if !Interactive(streams) {
+// AddYes adds --yes.
+func (c *Command) AddYes(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+}
+
+// Confirm prints the lines about a question and prompts on a terminal, unless --yes answers. Without
+// a terminal, its error names the flag to set.
+func (c *Command) Confirm(question string, about ...string) error {
+	if c.yes {
+		return nil
+	}
+	for _, line := range about {
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line(line))
+	}
+	if !Interactive(c.Streams) {
 		return errNotInteractive
 	}
-	fmt.Fprint(streams.ErrOut, terminal.Line(question)+" [y/N] ")
-	return readAnswer(streams.In)
+	fmt.Fprint(c.Streams.ErrOut, terminal.Line(question)+" [y/N] ")
+	return readAnswer(c.Streams.In)
 }
 
 // readAnswer reads the answer to a question. The end of the input counts as no.

@@ -7,7 +7,10 @@ import (
 	"io"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -164,12 +167,33 @@ func (v *view) show(s progress.State, outcome progress.Outcome, elapsed time.Dur
 	v.last = progress.Remember(v.last, shown)
 }
 
+// pollInterval is the time between two reads of Poll.
+const pollInterval = 500 * time.Millisecond
+
+// Poll calls done until it returns true, or until --timeout passes, which is the error ErrTimeout.
+func (c *Command) Poll(ctx context.Context, done func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, ErrTimeout)
+	defer cancel()
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, done)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
 // Await polls an object until done returns true. Its error has failing, such as "is not rolled
 // out", and the cause.
 func (c *Command) Await(ctx context.Context, cl *cluster.Cluster, obj client.Object, name, failing string, cause func() string, done func() (bool, error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, ErrTimeout)
-	defer cancel()
-	err := cl.Await(ctx, "cannot watch "+name, obj, done)
+	err := c.Poll(ctx, func(ctx context.Context) (bool, error) {
+		if err := cl.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			if end, ok := ctx.Deadline(); ok && time.Until(end) < 2*pollInterval && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
+				<-ctx.Done() // the client does not start a request that cannot end in time
+				return false, ctx.Err()
+			}
+			return false, cl.Explain("cannot watch "+name, err)
+		}
+		return done()
+	})
 	switch {
 	case errors.Is(err, ErrTimeout):
 		return fmt.Errorf("%s %s after %s: %s", name, failing, progress.Elapsed(c.Timeout), cause())

@@ -30,7 +30,6 @@ type deleteCommand struct {
 	command.Command
 	cascade string
 	dryRun  bool
-	yes     bool
 	// required deletes the package even if others depend on it.
 	required bool
 }
@@ -63,7 +62,7 @@ Exits with 1 if the package is not removed in time, and names the cause.`,
 	_ = cmd.RegisterFlagCompletionFunc("cascade", cobra.FixedCompletions([]string{"background", "orphan"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the objects to delete without deleting them")
 	cmd.Flags().BoolVar(&c.required, "force-required", false, "delete it even if other packages depend on it ("+corev1alpha1.DeleteRequiredAnnotation+")")
-	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+	c.AddYes(cmd)
 	c.AddWait(cmd, command.WaitTimeout, "watch until the package is removed")
 
 	return cmd
@@ -195,10 +194,10 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 	}
 
 	// A script has no one to ask, and --yes is its consent in advance.
-	if len(harm) == 0 || c.yes || !command.Interactive(c.Streams) {
+	if len(harm) == 0 || !command.Interactive(c.Streams) {
 		return false, nil
 	}
-	return false, command.Confirm(c.Streams, "Delete "+target.String()+" anyway?")
+	return false, c.Confirm("Delete " + target.String() + " anyway?")
 }
 
 // remains adds the reasons why blocking objects of a teardown wait, because the engine only watches

@@ -40,7 +40,6 @@ type installCommand struct {
 	target   desired.TargetFlags
 	secrets  desired.PullSecretFlags
 	account  string
-	yes      bool
 	// downgrade allows a version below the one that was chosen last.
 	downgrade bool
 }
@@ -87,7 +86,7 @@ Versions and dependencies: docs/dependencies.md. Adoption: docs/concepts.md#clai
 	c.target.Add(cmd)
 	c.secrets.Add(cmd)
 	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until the package is available")
-	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+	c.AddYes(cmd)
 	c.registry.Add(cmd)
 
 	return cmd
@@ -250,11 +249,10 @@ func (c *installCommand) confirmChange(t progress.Target, installed corev1alpha1
 		what = unexpectedImage(t, old.Image, want.Image)
 	}
 
-	if what == "" || c.yes {
+	if what == "" {
 		return nil
 	}
-	fmt.Fprintln(c.Streams.ErrOut, terminal.Line(what))
-	return command.Confirm(c.Streams, "Change it anyway?")
+	return c.Confirm("Change it anyway?", what)
 }
 
 // unexpectedImage describes an image that might belong to another package, because it is in another

@@ -140,7 +140,7 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	if len(installed.records) > 0 {
 		question = fmt.Sprintf("Let %s adopt %s, and delete %s?", h.Target, terminal.Count(len(left), "object"), "Helm's record of the release "+installed.release)
 	}
-	if err := c.confirmed(question); err != nil {
+	if err := c.Confirm(question); err != nil {
 		return err
 	}
 

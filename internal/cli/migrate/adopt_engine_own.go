@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -187,10 +186,8 @@ func (c *adoptEngineCommand) readDefinitions(ctx context.Context, visit func(cli
 
 // awaitPaused waits until Package Operator has paused its own revisions, if it runs.
 func (c *adoptEngineCommand) awaitPaused(ctx context.Context) error {
-	waiting, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
-	defer cancel()
 	// The own manager pauses the revisions. Without a leader, none can be written.
-	err := wait.PollUntilContextCancel(waiting, engineInterval, true, func(context.Context) (bool, error) {
+	err := c.Poll(ctx, func(context.Context) (bool, error) {
 		holder, err := c.leader(ctx)
 		if err != nil || holder == "" {
 			return err == nil, err
@@ -198,7 +195,7 @@ func (c *adoptEngineCommand) awaitPaused(ctx context.Context) error {
 		own, err := c.readOwn(ctx)
 		return own.paused(), err
 	})
-	if err != nil && errors.Is(context.Cause(waiting), command.ErrTimeout) {
+	if errors.Is(err, command.ErrTimeout) {
 		return fmt.Errorf("Package Operator has not paused its revisions after %s", c.Timeout) //nolint:staticcheck // it is a name
 	}
 

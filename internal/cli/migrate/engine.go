@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,8 +26,8 @@ import (
 // engineCommand is shared by adopt-engine and release-engine.
 type engineCommand struct {
 	command.Command
-	dryRun, yes bool
-	cluster     *cluster.Cluster
+	dryRun  bool
+	cluster *cluster.Cluster
 
 	// client reads and writes all kinds.
 	client client.Client
@@ -53,7 +52,7 @@ func (c *engineCommand) add(cmd *cobra.Command) {
 	c.Connects(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the plan without changing anything")
-	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+	c.AddYes(cmd)
 	c.AddTimeout(cmd, engineTimeout, "how long to wait for a manager to stop")
 	c.Reports(cmd)
 }
@@ -120,10 +119,8 @@ func (c *engineCommand) perform(ctx context.Context, question string, steps []en
 		return true, nil
 	}
 
-	if !c.yes {
-		if err := command.Confirm(c.Streams, question); err != nil {
-			return false, err
-		}
+	if err := c.Confirm(question); err != nil {
+		return false, err
 	}
 
 	for _, s := range steps {
@@ -160,20 +157,14 @@ func (c *engineCommand) leader(ctx context.Context) (string, error) {
 	return engines.Holder(&lease, c.leaseSince, time.Now()), nil
 }
 
-// engineInterval is the time between two reads of the Lease.
-const engineInterval = time.Second
-
 // awaitLease waits until no process leads.
 func (c *engineCommand) awaitLease(ctx context.Context) error {
-	waiting, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
-
-	defer cancel()
 	holder := ""
-	err := wait.PollUntilContextCancel(waiting, engineInterval, true, func(context.Context) (_ bool, err error) {
+	err := c.Poll(ctx, func(context.Context) (_ bool, err error) {
 		holder, err = c.leader(ctx) // a request has more time than the rest of the wait
 		return holder == "", err
 	})
-	if err != nil && errors.Is(context.Cause(waiting), command.ErrTimeout) {
+	if errors.Is(err, command.ErrTimeout) {
 		return fmt.Errorf("%s still holds the Lease after %s: stop it", holder, c.Timeout)
 	}
 

@@ -8,13 +8,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -35,7 +33,6 @@ type handoverCommand struct {
 	command.Command
 	source content.SourceFlags
 	dryRun bool
-	yes    bool
 }
 
 // add adds the flags that both commands share. usage describes --wait.
@@ -43,7 +40,7 @@ func (c *handoverCommand) add(cmd *cobra.Command, usage string) {
 	c.Connects(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the plan without changing anything")
-	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+	c.AddYes(cmd)
 	c.source.Registry.Add(cmd)
 	c.AddWait(cmd, command.WaitTimeout, usage)
 }
@@ -202,14 +199,6 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []step) erro
 	return nil
 }
 
-// confirmed confirms a plan with pending steps.
-func (c *handoverCommand) confirmed(question string) error {
-	if c.yes {
-		return nil
-	}
-	return command.Confirm(c.Streams, question)
-}
-
 // pending returns the steps that are not done.
 func pending(steps []step) []step {
 	var left []step
@@ -242,15 +231,10 @@ func (h *handoverPlan) annotate(ctx context.Context, o object, annotation string
 	return h.cluster.Explain("cannot annotate "+o.Key.String(), err)
 }
 
-// handoverInterval is the time between two reads of the objects.
-const handoverInterval = 500 * time.Millisecond
-
 // await waits until each object is as wanted.
 func (c *handoverCommand) await(ctx context.Context, h *handoverPlan, steps []step, is func(*metav1.OwnerReference) bool, what string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
-	defer cancel()
 	var left []string
-	err := wait.PollUntilContextCancel(ctx, handoverInterval, true, func(ctx context.Context) (bool, error) {
+	err := c.Poll(ctx, func(ctx context.Context) (bool, error) {
 		// The list is kept for the message after a timeout.
 		left = nil
 		for _, s := range steps {
@@ -268,7 +252,7 @@ func (c *handoverCommand) await(ctx context.Context, h *handoverPlan, steps []st
 
 		return len(left) == 0, nil
 	})
-	if err != nil && errors.Is(context.Cause(ctx), command.ErrTimeout) {
+	if errors.Is(err, command.ErrTimeout) {
 		return fmt.Errorf("not %s after %s: %s. The engine continues; see: kubectl package explain %s",
 			what, c.Timeout, strings.Join(left[:min(len(left), command.MostNamed)], ", "), h.Target.Flags())
 	}

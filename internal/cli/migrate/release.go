@@ -102,7 +102,7 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 	if err != nil || c.dryRun {
 		return err
 	}
-	if err := c.confirmed(fmt.Sprintf("Let %s release %s?", h.Target, terminal.Count(len(steps), "object"))); err != nil {
+	if err := c.Confirm(fmt.Sprintf("Let %s release %s?", h.Target, terminal.Count(len(steps), "object"))); err != nil {
 		return err
 	}
 

@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,9 +23,6 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
-
-// rerunInterval is the time between two reads of a Job.
-const rerunInterval = 200 * time.Millisecond
 
 // jobName parses job/NAME.
 func jobName(args []string) (cluster.Name, bool) {
@@ -78,10 +73,8 @@ func (c *retryCommand) runJob(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 
-	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
-	defer cancel()
-	switch err := wait.PollUntilContextCancel(ctx, rerunInterval, true, func(ctx context.Context) (bool, error) { return r.restarted(ctx, dep) }); {
-	case err != nil && errors.Is(context.Cause(ctx), command.ErrTimeout):
+	switch err := c.Poll(ctx, func(ctx context.Context) (bool, error) { return r.restarted(ctx, dep) }); {
+	case errors.Is(err, command.ErrTimeout):
 		return fmt.Errorf("%s was not created again within %s: see kubectl package explain, and check whether lockstep-manager runs", r, c.Timeout)
 	case err != nil:
 		return err

@@ -29,7 +29,6 @@ type undoCommand struct {
 	command.Command
 	revision int64
 	dryRun   bool
-	yes      bool
 }
 
 // newUndo returns the command rollout undo.
@@ -50,7 +49,7 @@ or if the package is chosen by packageRef.`,
 	}, command.PackageName, c.run, command.Positive("to-revision", &c.revision))
 	cmd.Flags().Int64Var(&c.revision, "to-revision", 0, "go back to this `revision` (default: the last one that succeeded)")
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the plan without changing anything")
-	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+	c.AddYes(cmd)
 	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until it is complete")
 
 	return cmd
@@ -222,8 +221,8 @@ func (f *undoPreview) run(ctx context.Context) (done bool, err error) {
 	if _, err := io.WriteString(f.Streams.ErrOut, t.String()); err != nil {
 		return false, err
 	}
-	if len(plan.Losses) > 0 && !f.yes {
-		return false, command.Confirm(f.Streams, fmt.Sprintf("Go back to revision %d anyway?", f.set.ObjectSetSpec().Revision))
+	if len(plan.Losses) > 0 {
+		return false, f.Confirm(fmt.Sprintf("Go back to revision %d anyway?", f.set.ObjectSetSpec().Revision))
 	}
 
 	return false, nil
