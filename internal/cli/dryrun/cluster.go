@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -100,21 +98,6 @@ type liveObject struct {
 	mapping *meta.RESTMapping
 	// live is nil for an absent object.
 	live *unstructured.Unstructured
-}
-
-// read returns the live objects of some keys, in the given versions. An absent object has no live
-// part.
-func (c *Cluster) read(ctx context.Context, versions map[objects.Key]string) (map[objects.Key]liveObject, error) {
-	found := make(map[objects.Key]liveObject, len(versions))
-	for _, key := range slices.SortedFunc(maps.Keys(versions), objects.Key.Compare) {
-		one, err := c.readOne(ctx, key, versions[key])
-		if err != nil {
-			return nil, err
-		}
-		found[key] = one
-	}
-
-	return found, nil
 }
 
 // readOne reads one object in the version of its template, or else in a served one.

@@ -101,12 +101,8 @@ const (
 
 // Change is the change of one object.
 type Change struct {
-	Action    Action `json:"action"`
-	Group     string `json:"group,omitempty"`
-	Version   string `json:"version,omitempty"`
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
+	Action Action `json:"action"`
+	ID
 
 	// From is the former controller of an adopted object.
 	From string `json:"from,omitempty"`
@@ -123,16 +119,27 @@ type Change struct {
 	Message string `json:"message,omitempty"`
 }
 
-// changeOf returns a change of an object, without an action.
-func changeOf(key objects.Key, version string) Change {
-	return Change{Group: key.Group, Version: version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
+// ID identifies an object. It is empty for the package as a whole.
+type ID struct {
+	Group     string `json:"group,omitempty"`
+	Version   string `json:"version,omitempty"`
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+}
+
+// IDOf returns the ID of a key, without a version.
+func IDOf(key objects.Key) ID {
+	return ID{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
+}
+
+// Key is the ID without the version.
+func (i ID) Key() objects.Key {
+	return objects.Key{Group: i.Group, Kind: i.Kind, Namespace: i.Namespace, Name: i.Name}
 }
 
 // Object returns a text such as "Deployment shop/web".
-func (c *Change) Object() string {
-	key := objects.Key{Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
-	return key.String()
-}
+func (i ID) Object() string { return objectName(i.Key()) }
 
 // Field is one field that differs.
 type Field struct {
@@ -144,25 +151,12 @@ type Field struct {
 // Refusal is a reason why the engine would stop.
 type Refusal struct {
 	// Phase is empty if no object of the package would be written.
-	Phase     string `json:"phase,omitempty"`
-	Group     string `json:"group,omitempty"`
-	Kind      string `json:"kind,omitempty"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name,omitempty"`
+	Phase string `json:"phase,omitempty"`
+	ID
 
 	// Fields that must not change.
 	Fields  []string `json:"fields,omitempty"`
 	Message string   `json:"message"`
-}
-
-// Object is empty for the package as a whole.
-func (r *Refusal) Object() string {
-	return objects.Key{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}.String()
-}
-
-// Key is empty for the package as a whole.
-func (r *Refusal) Key() objects.Key {
-	return objects.Key{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
 // DataLoss is data that might be lost.
@@ -204,12 +198,21 @@ type Summary struct {
 	Unchanged int `json:"unchanged"`
 }
 
-// counter returns the counter of an action.
-func (s *Summary) counter(a Action) *int {
-	return map[Action]*int{
-		ActionCreate: &s.Create, ActionChange: &s.Change, ActionCorrect: &s.Correct, ActionTakeOver: &s.TakeOver, ActionReplace: &s.Replace,
-		ActionRelabel: &s.Relabel, ActionDelete: &s.Delete, ActionRelease: &s.Release, ActionRefuse: &s.Refuse,
-	}[a]
+// counter counts the objects with an action; empty for unchanged ones.
+type counter struct {
+	action Action
+	n      *int
+	words  string
+}
+
+// counters returns the counters in the order of String.
+func (s *Summary) counters() []counter {
+	return []counter{
+		{ActionCreate, &s.Create, "to create"}, {ActionChange, &s.Change, "to change"}, {ActionCorrect, &s.Correct, "to correct"},
+		{ActionTakeOver, &s.TakeOver, "to take over"}, {ActionReplace, &s.Replace, "to replace"}, {ActionRelabel, &s.Relabel, "to relabel"},
+		{ActionDelete, &s.Delete, "to delete"}, {ActionRelease, &s.Release, "to release"}, {ActionRefuse, &s.Refuse, "refused"},
+		{"", &s.Unchanged, "unchanged"},
+	}
 }
 
 // finish sets the summary and the outcome.
@@ -223,8 +226,12 @@ func (p *Plan) finish() {
 		all = append(all[:len(all):len(all)], p.Phases[i].Changes...)
 	}
 
-	for i := range all {
-		*p.Summary.counter(all[i].Action)++
+	for _, c := range p.Summary.counters() {
+		for i := range all {
+			if all[i].Action == c.action {
+				*c.n++
+			}
+		}
 	}
 
 	switch {
@@ -240,16 +247,9 @@ func (p *Plan) finish() {
 // String returns a text such as "2 to create, 1 unchanged". Counters of zero are omitted.
 func (s Summary) String() string {
 	var parts []string
-	for _, part := range []struct {
-		n    int
-		what string
-	}{
-		{s.Create, "to create"}, {s.Change, "to change"}, {s.Correct, "to correct"}, {s.TakeOver, "to take over"},
-		{s.Replace, "to replace"}, {s.Relabel, "to relabel"}, {s.Delete, "to delete"}, {s.Release, "to release"},
-		{s.Refuse, "refused"}, {s.Unchanged, "unchanged"},
-	} {
-		if part.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+	for _, c := range s.counters() {
+		if *c.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", *c.n, c.words))
 		}
 	}
 

@@ -23,67 +23,55 @@ import (
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
-// predict returns the object after a write: the response to its dry run, or else the template
-// merged into the live object. The write takes effect unless it is itself a dry run.
+// predict returns the object after a write of content. The write takes effect unless it is itself a
+// dry run.
 func (c simulatedWrites) predict(
 	ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte, write bool,
 ) (*unstructured.Unstructured, error) {
+	template := &unstructured.Unstructured{}
+	if err := template.UnmarshalJSON(body); err != nil {
+		return nil, err
+	}
+	// The preconditions of the write are not content.
+	template.SetResourceVersion("")
+	template.SetUID("")
 	key := keyOf(m, namespace, name)
-	o := c.object(key)
-	template, err := templateOf(body)
-	if err != nil {
-		return nil, err
-	}
-
-	after, err := c.predicted(ctx, m, key, o, template, func() (*unstructured.Unstructured, error) { return c.dryRun(ctx, m, key, o, body) })
-	if err != nil {
-		return nil, err
-	}
-
-	if write {
-		c.write(key, o, after)
-	}
-	return after.DeepCopy(), nil
+	return c.predicted(ctx, m, key, template.Object, write, func() (*unstructured.Unstructured, error) {
+		return c.dryRun(ctx, m, key, c.object(key), body)
+	})
 }
 
-// predicted returns the response to a dry run, or else a guess from the written content.
+// predicted returns the response to a dry run, or else a guess: the written content merged into the
+// live object.
 func (c simulatedWrites) predicted(
-	ctx context.Context, m *meta.RESTMapping, key objects.Key, o *object, content map[string]any, dryRun func() (*unstructured.Unstructured, error),
+	ctx context.Context, m *meta.RESTMapping, key objects.Key, content map[string]any, write bool, dryRun func() (*unstructured.Unstructured, error),
 ) (*unstructured.Unstructured, error) {
+	o := c.object(key)
 	why, err := c.definitions.Validate(m.GroupVersionKind)
 	if err != nil {
 		return nil, c.refuse(ctx, key, o, err)
 	}
-	why = cmp.Or(why, c.blind(key, o))
-	if why == "" {
-		after, err := dryRun()
-		if err == nil {
-			return after, nil
-		}
-		if why = c.unverifiable(err); why == "" || c.forbidden(err) {
-			return nil, c.refuse(ctx, key, o, err)
+
+	var after *unstructured.Unstructured
+	if why = cmp.Or(why, c.blind(key, o)); why == "" {
+		if after, err = dryRun(); err != nil {
+			// The engine is refused like a dry run that runs as the account of the revision, or as the
+			// user of the kubeconfig.
+			_, denied := apply.AsUnauthorized(err)
+			denied = denied && (c.remote() || c.impersonated(c.account))
+			if why = cmp.Or(unverifiable(err), c.deniedByStale(err)); why == "" || denied {
+				return nil, c.refuse(ctx, key, o, err)
+			}
 		}
 	}
 
-	return c.guess(o, content, why), nil
-}
-
-// templateOf returns the written content without the preconditions of the write.
-func templateOf(body []byte) (map[string]any, error) {
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(body); err != nil {
-		return nil, err
+	if why != "" {
+		after = c.guess(o, content, why)
 	}
-	u.SetResourceVersion("")
-	u.SetUID("")
-	return u.Object, nil
-}
-
-// forbidden reports whether the engine would be refused as the dry run is, because both run as the
-// account of the revision, or as the user of the kubeconfig.
-func (c simulatedWrites) forbidden(err error) bool {
-	_, denied := apply.AsUnauthorized(err)
-	return denied && (c.remote() || c.impersonated(c.account))
+	if write {
+		c.write(key, o, after)
+	}
+	return after.DeepCopy(), nil
 }
 
 // blind returns the reason why no dry run is possible; empty if one is.
@@ -97,11 +85,6 @@ func (c *simulatedCluster) blind(key objects.Key, o *object) string {
 		return cmp.Or(o.unverified, "it is deleted first")
 	}
 	return ""
-}
-
-// unverifiable returns the reason why an error of a dry run is not conclusive; empty if it is.
-func (c *simulatedCluster) unverifiable(err error) string {
-	return cmp.Or(unverifiable(err), c.deniedByStale(err))
 }
 
 // dryRun returns the API server's response to an apply. Responses are kept by body, because the
@@ -305,31 +288,25 @@ func (c *simulatedCluster) bringsNamespace(name string) bool {
 	return o != nil && o.now != nil && (o.live == nil || o.live.GetUID() != o.now.GetUID())
 }
 
-// denier returns the policy or webhook of the package itself that an error message names.
-func (c *simulatedCluster) denier(message string) (objects.Key, *object) {
-	denial, denied := apply.DeniedBy(message)
+// deniedByStale names the policy or webhook that denied a dry run and that the rollout changes
+// before the write.
+func (c *simulatedCluster) deniedByStale(err error) string {
+	denial, denied := apply.DeniedBy(err.Error())
 	if !denied {
-		return objects.Key{}, nil
+		return ""
 	}
 
 	for _, kind := range denial.Kinds() {
 		// Sorted, so that several matches always name the same object.
 		for _, key := range sortedKeys(c.objects) {
 			o := c.objects[key]
-			if key.Kind == kind && o.live != nil && o.now != nil && c.controls(o.now) && denial.Is(key, o.live) {
-				return key, o
+			switch own := key.Kind == kind && o.live != nil && o.now != nil && c.controls(o.now) && denial.Is(key, o.live); {
+			case own && o.changed:
+				return fmt.Sprintf("%s %s refuses it, but the package changes that first", key.Kind, key.Name)
+			case own:
+				return ""
 			}
 		}
 	}
-	return objects.Key{}, nil
-}
-
-// deniedByStale names the policy or webhook that denied a dry run and that the rollout changes
-// before the write.
-func (c *simulatedCluster) deniedByStale(err error) string {
-	key, o := c.denier(err.Error())
-	if o == nil || !o.changed {
-		return ""
-	}
-	return fmt.Sprintf("%s %s refuses it, but the package changes that first", key.Kind, key.Name)
+	return ""
 }

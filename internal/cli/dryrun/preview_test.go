@@ -239,7 +239,7 @@ func TestAggregate(t *testing.T) {
 	g.aggregate()
 	want := []rbacv1.PolicyRule{rule("", "secrets", "get")}
 	want[0].ResourceNames = nil
-	require.Equal(t, want, g.roles[objects.Key{Group: rbacv1.GroupName, Kind: "ClusterRole", Name: "whole"}].rules)
+	require.Equal(t, want, g.roles[objects.Key{Group: rbacv1.GroupName, Kind: "ClusterRole", Name: "whole"}].Rules)
 }
 
 // A template has the objects of slices in their phases. An absent slice is an error.

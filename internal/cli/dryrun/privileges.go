@@ -19,51 +19,51 @@ import (
 )
 
 // privileges returns the rules that the roles and bindings of the package grant only after the
-// rollout.
+// rollout. It evaluates them like RBAC, with rules that cover each other and cluster roles that
+// aggregate others.
 func (s *simulation) privileges(ctx context.Context) ([]PrivilegeGain, error) {
-	before, after := roleObjects{}, roleObjects{}
+	was, is, own := newGrants(), newGrants(), map[objects.Key]bool{}
 	for key, o := range s.objects {
 		// Only the roles and bindings of the package itself can change.
 		if key.Group == rbacv1.GroupName {
-			before[key], after[key] = o.live, o.now
+			own[key] = true
+			was.add(key, o.live)
+			is.add(key, o.now)
 		}
 	}
 
-	return gains(before, after, func(role objects.Key) (*unstructured.Unstructured, error) {
-		mapping, err := s.Mapper.RESTMapping(schema.GroupKind{Group: rbacv1.GroupName, Kind: role.Kind}, "v1")
-		if err != nil {
-			// An API server without this kind of role cannot grant it.
-			return nil, nil
+	for _, g := range []*grants{was, is} {
+		for _, b := range g.bindings {
+			if _, known := g.roles[b.role]; known || own[b.role] {
+				continue
+			}
+			live, err := s.foreignRole(ctx, b.role)
+			if err != nil {
+				return nil, err
+			}
+			was.add(b.role, live)
+			is.add(b.role, live)
 		}
-		live, err := s.Writer.Get(ctx, mapping, role.Namespace, role.Name)
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-			return nil, nil // a binding to an absent role grants nothing
-		}
-		return live, err
-	})
-}
-
-// roleObjects are roles and bindings by their keys; nil is an absent one.
-type roleObjects map[objects.Key]*unstructured.Unstructured
-
-// gains returns the rules that are granted only after a change. It evaluates them like RBAC, with
-// rules that cover each other and cluster roles that aggregate others. Both states have the same
-// keys. foreign reads the roles that bindings name and that have no key. It returns nil for an
-// absent role.
-func gains(before, after roleObjects, foreign func(role objects.Key) (*unstructured.Unstructured, error)) ([]PrivilegeGain, error) {
-	was, is := newGrants(), newGrants()
-	for key := range before {
-		was.add(key, before[key])
-		is.add(key, after[key])
 	}
 
-	if err := addForeign(before, foreign, was, is); err != nil {
-		return nil, err
-	}
 	was.aggregate()
 	is.aggregate()
 	found, bound := gainsBySubject(was, is)
-	return append(found, gainsByRole(before, was, is, bound)...), nil
+	return append(found, gainsByRole(own, was, is, bound)...), nil
+}
+
+// foreignRole reads a role that a binding of the package names; nil if the role grants nothing.
+func (s *simulation) foreignRole(ctx context.Context, role objects.Key) (*unstructured.Unstructured, error) {
+	mapping, err := s.Mapper.RESTMapping(schema.GroupKind{Group: rbacv1.GroupName, Kind: role.Kind}, "v1")
+	if err != nil {
+		// An API server without this kind of role cannot grant it.
+		return nil, nil
+	}
+	live, err := s.Writer.Get(ctx, mapping, role.Namespace, role.Name)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil, nil // a binding to an absent role grants nothing
+	}
+	return live, err
 }
 
 // gainOf returns the gain of a subject by a rule. binding is empty if the role is bound elsewhere.
@@ -74,20 +74,11 @@ func gainOf(subject string, role, binding objects.Key, namespace string, rule *r
 	}
 }
 
-// grants are the roles and bindings of one state of the cluster.
+// grants are the roles and bindings of one state of the cluster. A Role has the fields of a
+// ClusterRole.
 type grants struct {
-	roles    map[objects.Key]role
+	roles    map[objects.Key]rbacv1.ClusterRole
 	bindings map[objects.Key]binding
-}
-
-// role is a Role or ClusterRole, reduced to the parts that grant rights.
-type role struct {
-	rules  []rbacv1.PolicyRule
-	labels labels.Set
-	// into are the standard cluster roles that aggregate it. selectors select the roles that it
-	// aggregates.
-	into      []string
-	selectors []labels.Selector
 }
 
 // binding gives a role to subjects. Namespaces of ServiceAccounts are always set.
@@ -103,7 +94,7 @@ func gainsBySubject(before, after *grants) (found []PrivilegeGain, bound map[obj
 		b := after.bindings[key]
 		bound[b.role] = true
 		for _, subject := range b.subjects {
-			for _, rule := range uncovered(before.rulesOf(subject, key.Namespace), after.roles[b.role].rules) {
+			for _, rule := range uncovered(before.rulesOf(subject, key.Namespace), after.roles[b.role].Rules) {
 				name := objects.Key{Kind: subject.Kind, Namespace: subject.Namespace, Name: subject.Name}
 				found = append(found, gainOf(name.String(), b.role, key, key.Namespace, &rule))
 			}
@@ -114,24 +105,27 @@ func gainsBySubject(before, after *grants) (found []PrivilegeGain, bound map[obj
 
 // gainsByRole returns the gains of the package's roles that no binding of the package names. A role
 // that is aggregated into a standard one also counts if it is bound.
-func gainsByRole(own roleObjects, before, after *grants, bound map[objects.Key]bool) []PrivilegeGain {
+func gainsByRole(own map[objects.Key]bool, before, after *grants, bound map[objects.Key]bool) []PrivilegeGain {
 	var found []PrivilegeGain
 	for _, key := range sortedKeys(after.roles) {
-		r := after.roles[key]
-		if _, is := own[key]; !is || bound[key] && len(r.into) == 0 {
-			continue
-		}
+		role := after.roles[key]
 		var subjects []string
-		for _, name := range r.into {
-			subjects = append(subjects, "every subject with ClusterRole "+name)
+		// The labels are the ones of the API server's standard roles.
+		for _, name := range []string{"admin", "edit", "view"} {
+			if role.Labels[rbacv1.GroupName+"/aggregate-to-"+name] == "true" {
+				subjects = append(subjects, "every subject with ClusterRole "+name)
+			}
 		}
 
+		if !own[key] || bound[key] && len(subjects) == 0 {
+			continue
+		}
 		if len(subjects) == 0 {
 			// An empty subject is shown as a role that is bound elsewhere.
 			subjects = []string{""}
 		}
 
-		for _, rule := range uncovered(before.roles[key].rules, r.rules) {
+		for _, rule := range uncovered(before.roles[key].Rules, role.Rules) {
 			for _, subject := range subjects {
 				found = append(found, gainOf(subject, key, objects.Key{}, key.Namespace, &rule))
 			}
@@ -143,7 +137,7 @@ func gainsByRole(own roleObjects, before, after *grants, bound map[objects.Key]b
 
 // newGrants returns an empty state.
 func newGrants() *grants {
-	return &grants{roles: map[objects.Key]role{}, bindings: map[objects.Key]binding{}}
+	return &grants{roles: map[objects.Key]rbacv1.ClusterRole{}, bindings: map[objects.Key]binding{}}
 }
 
 // sortedKeys returns the keys of a map in the order of the plan.
@@ -161,7 +155,7 @@ func (g *grants) add(key objects.Key, u *unstructured.Unstructured) {
 	case "Role", "ClusterRole":
 		var r rbacv1.ClusterRole
 		if convert(u.Object, &r) == nil {
-			g.roles[key] = roleOf(&r)
+			g.roles[key] = r
 		}
 	case "RoleBinding", "ClusterRoleBinding":
 		var b rbacv1.RoleBinding
@@ -169,29 +163,6 @@ func (g *grants) add(key objects.Key, u *unstructured.Unstructured) {
 			g.bindings[key] = bindingOf(&b, key.Namespace)
 		}
 	}
-}
-
-// roleOf reads a role. The labels aggregate-to-admin, -edit and -view are the ones of the API
-// server's standard roles.
-func roleOf(r *rbacv1.ClusterRole) role {
-	found := role{rules: r.Rules, labels: r.Labels}
-	for _, name := range []string{"admin", "edit", "view"} {
-		if r.Labels[rbacv1.GroupName+"/aggregate-to-"+name] == "true" {
-			found.into = append(found.into, name)
-		}
-	}
-
-	if r.AggregationRule == nil {
-		return found
-	}
-
-	for i := range r.AggregationRule.ClusterRoleSelectors {
-		if s, err := metav1.LabelSelectorAsSelector(&r.AggregationRule.ClusterRoleSelectors[i]); err == nil {
-			found.selectors = append(found.selectors, s)
-		}
-	}
-
-	return found
 }
 
 // bindingOf reads a binding. A RoleBinding's Role is in its own namespace.
@@ -217,34 +188,20 @@ func (g *grants) aggregate() {
 	for _, key := range sortedKeys(g.roles) {
 		into := g.roles[key]
 		for _, from := range sortedKeys(g.roles) {
-			matches := func(s labels.Selector) bool { return s.Matches(g.roles[from].labels) }
-			if from != key && from.Kind == "ClusterRole" && slices.ContainsFunc(into.selectors, matches) {
-				into.rules = slices.Concat(into.rules, g.roles[from].rules)
+			if from != key && from.Kind == "ClusterRole" && aggregates(into.AggregationRule, g.roles[from].Labels) {
+				into.Rules = slices.Concat(into.Rules, g.roles[from].Rules)
 			}
 		}
 		g.roles[key] = into
 	}
 }
 
-// addForeign reads the roles that bindings name and that have no key.
-func addForeign(own roleObjects, read func(objects.Key) (*unstructured.Unstructured, error), states ...*grants) error {
-	for _, g := range states {
-		for _, b := range g.bindings {
-			_, known := g.roles[b.role]
-			if _, is := own[b.role]; known || is {
-				continue
-			}
-			live, err := read(b.role)
-			if err != nil {
-				return err
-			}
-			for _, each := range states {
-				each.add(b.role, live)
-			}
-		}
-	}
-
-	return nil
+// aggregates reports whether a rule, which may be nil, selects a role by its labels.
+func aggregates(rule *rbacv1.AggregationRule, of labels.Set) bool {
+	return rule != nil && slices.ContainsFunc(rule.ClusterRoleSelectors, func(s metav1.LabelSelector) bool {
+		selector, err := metav1.LabelSelectorAsSelector(&s)
+		return err == nil && selector.Matches(of)
+	})
 }
 
 // rulesOf returns the rules of a subject in a namespace, or in the whole cluster if it is empty.
@@ -252,7 +209,7 @@ func (g *grants) rulesOf(subject rbacv1.Subject, namespace string) []rbacv1.Poli
 	var rules []rbacv1.PolicyRule
 	for key, b := range g.bindings {
 		if (key.Namespace == "" || key.Namespace == namespace) && slices.Contains(b.subjects, subject) {
-			rules = append(rules, g.roles[b.role].rules...)
+			rules = append(rules, g.roles[b.role].Rules...)
 		}
 	}
 	return rules

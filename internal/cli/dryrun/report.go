@@ -24,7 +24,7 @@ func (in *input) report(s *simulation, plan *Plan) {
 			c.Class = d.Class()
 			// The same content as in the installed revision means that another client has changed
 			// the object.
-			if c.Action == ActionChange && s.had(d) {
+			if old := s.has(d.Key); c.Action == ActionChange && old != nil && old.Content == d.Content {
 				c.Action = ActionCorrect
 			}
 
@@ -103,12 +103,6 @@ func (s *simulation) reaches(phase int) bool {
 	})
 }
 
-// had reports whether an object had the same content before. A difference is then drift.
-func (s *simulation) had(d *objects.Desired) bool {
-	old := s.has(d.Key)
-	return old != nil && old.Content == d.Content
-}
-
 // has returns an object in the newest installed revision that has started to write it, or nil.
 func (s *simulation) has(key objects.Key) *objects.Desired {
 	for _, rev := range slices.Backward(s.installed) {
@@ -136,8 +130,8 @@ func (s *simulation) cleanup(seen map[objects.Key]bool) []Change {
 // change returns the change of an object, and false if it stays as it was.
 func (s *simulation) change(key objects.Key) (c Change, changed bool) {
 	o := s.object(key)
-	c = changeOf(key, o.version)
-	c.Reached = o.reached
+	c = Change{ID: IDOf(key), Reached: o.reached}
+	c.Version = o.version
 	if o.live != nil && o.now != nil {
 		c.Fields = Differences(o.live, o.now)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
@@ -73,7 +72,8 @@ func (s *simulation) loaded(rev *engine.Revision) {
 
 // run reconciles the deployment until it is complete or deleted.
 func (s *simulation) run(ctx context.Context) error {
-	rounds := mostRounds(len(s.objects))
+	// A rollout that needs more reconciles is considered endless.
+	rounds := 100 + 10*len(s.objects)
 	// The controller's log would mix messages about simulated writes into the output.
 	ctx = logr.NewContext(ctx, logr.Discard())
 	for range rounds {
@@ -85,14 +85,12 @@ func (s *simulation) run(ctx context.Context) error {
 	return fmt.Errorf("the rollout does not end within %d steps: please report this as a bug", rounds)
 }
 
-// mostRounds is the number of reconciles after which a rollout of n objects is considered endless.
-func mostRounds(n int) int { return 100 + 10*n }
-
 // round reconciles once and removes the obstacles. Then it moves the simulated clock forward
 // instead of waiting.
 func (s *simulation) round(ctx context.Context) (done bool, err error) {
-	result, err := s.reconcile(ctx)
-	if err != nil || s.plan == nil { // it was deleted before a plan
+	s.plan = nil
+	result, err := s.reconciler.Reconcile(ctx, s.in.key)
+	if err = cmp.Or(s.failed, err); err != nil || s.plan == nil { // it was deleted before a plan
 		return err == nil, err
 	}
 
@@ -101,30 +99,18 @@ func (s *simulation) round(ctx context.Context) (done bool, err error) {
 	case err != nil:
 		return false, err
 	case unblocked:
-		s.wait(max(result.RequeueAfter, unblockedWait))
+		s.now = s.now.Add(max(result.RequeueAfter, unblockedWait))
 		return false, nil
 	case result.RequeueAfter == 0, s.complete():
 		return true, nil
 	}
 
-	s.wait(result.RequeueAfter)
+	s.now = s.now.Add(result.RequeueAfter)
 	return false, nil
-}
-
-// reconcile reconciles the deployment once.
-func (s *simulation) reconcile(ctx context.Context) (reconcile.Result, error) {
-	s.plan = nil
-	result, err := s.reconciler.Reconcile(ctx, s.in.key)
-	return result, cmp.Or(s.failed, err)
 }
 
 // unblockedWait is longer than any backoff of the engine.
 const unblockedWait = 10 * time.Minute
-
-// wait moves the simulated clock forward.
-func (s *simulation) wait(d time.Duration) {
-	s.now = s.now.Add(d)
-}
 
 // current returns the revision of the template in the last reconcile, or nil if the controller has
 // not created it.
@@ -251,8 +237,7 @@ func (s *simulation) pretend(rev *engine.Revision, d *objects.Desired) error {
 // stop records a refusal. From then on, the engine would not have reached any object.
 func (s *simulation) stop(b phases.Blocker) {
 	o := s.object(b.Key)
-	r := Refusal{Phase: b.Phase, Group: b.Key.Group, Kind: b.Key.Kind, Namespace: b.Key.Namespace, Name: b.Key.Name, Message: b.Message}
-	r.Fields = o.immutable
+	r := Refusal{Phase: b.Phase, ID: IDOf(b.Key), Fields: o.immutable, Message: b.Message}
 	o.refusal = &r
 	s.reached, o.reached = false, false
 	s.refusals = append(s.refusals, r)
@@ -262,5 +247,5 @@ func (s *simulation) stop(b phases.Blocker) {
 // object.
 func (s *simulation) refusePackage(key objects.Key, message string) {
 	s.reached = false
-	s.refusals = append(s.refusals, Refusal{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Message: message})
+	s.refusals = append(s.refusals, Refusal{ID: IDOf(key), Message: message})
 }

@@ -201,7 +201,9 @@ func (c simulatedWrites) Patch(
 	// The API server defaults and validates content, so only a dry run shows it. Patches of
 	// bookkeeping need none.
 	if len(Differences(before, after)) > 0 {
-		return c.predictPatch(ctx, m, key, o, after.Object, dryRun)
+		return c.predicted(ctx, m, key, after.Object, !dryRun, func() (*unstructured.Unstructured, error) {
+			return c.patched(ctx, m, o.live, after.Object)
+		})
 	}
 	if dryRun {
 		return after, nil
@@ -215,20 +217,6 @@ func (c simulatedWrites) Patch(
 	if metav1.GetControllerOf(before) != nil && metav1.GetControllerOf(after) == nil && !o.released { // its set retains it
 		o.released = true
 		c.removed = append(c.removed, key)
-	}
-	return after.DeepCopy(), nil
-}
-
-// predictPatch returns the object after a patch that changes its content.
-func (c simulatedWrites) predictPatch(
-	ctx context.Context, m *meta.RESTMapping, key objects.Key, o *object, next map[string]any, dryRun bool,
-) (*unstructured.Unstructured, error) {
-	after, err := c.predicted(ctx, m, key, o, next, func() (*unstructured.Unstructured, error) { return c.patched(ctx, m, o.live, next) })
-	if err != nil {
-		return nil, err
-	}
-	if !dryRun {
-		c.write(key, o, after)
 	}
 	return after.DeepCopy(), nil
 }

@@ -62,7 +62,7 @@ func releaseSteps(all []object, plan *dryrun.Plan) []step {
 	steps := make([]step, len(all))
 	for i, o := range all {
 		s := step{object: o}
-		released := slices.ContainsFunc(plan.Cleanup, func(c dryrun.Change) bool { return keyOf(&c) == o.Key && c.Action == dryrun.ActionRelease })
+		released := slices.ContainsFunc(plan.Cleanup, func(c dryrun.Change) bool { return c.Key() == o.Key && c.Action == dryrun.ActionRelease })
 		switch {
 		case o.Live.GetDeletionTimestamp() != nil:
 			s.Refusal = "it is being deleted"
@@ -79,23 +79,18 @@ func removedBesides(steps []step, plan *dryrun.Plan) []string {
 	var names []string
 	for i := range plan.Cleanup {
 		c := &plan.Cleanup[i]
-		if !slices.ContainsFunc(steps, func(s step) bool { return s.Key == keyOf(c) }) {
+		if !slices.ContainsFunc(steps, func(s step) bool { return s.Key == c.Key() }) {
 			names = append(names, c.Object())
 		}
 	}
 	return names
 }
 
-// keyOf returns the key of a change's object.
-func keyOf(c *dryrun.Change) objects.Key {
-	return objects.Key{Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
-}
-
 // changeOf returns the change of an object in a phase, or nil if it stays as it is.
 func changeOf(plan *dryrun.Plan, key objects.Key) *dryrun.Change {
 	for i := range plan.Phases {
 		for j := range plan.Phases[i].Changes {
-			if c := &plan.Phases[i].Changes[j]; keyOf(c) == key {
+			if c := &plan.Phases[i].Changes[j]; c.Key() == key {
 				return c
 			}
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 func changed(action dryrun.Action) dryrun.Change {
-	return dryrun.Change{Action: action, Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	return dryrun.Change{Action: action, ID: dryrun.ID{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}}
 }
 
 func planOf(changes ...dryrun.Change) *dryrun.Plan {
@@ -21,7 +21,7 @@ func planOf(changes ...dryrun.Change) *dryrun.Plan {
 }
 
 func refused(key objects.Key, message string) *dryrun.Plan {
-	return &dryrun.Plan{Refusals: []dryrun.Refusal{{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Message: message}}}
+	return &dryrun.Plan{Refusals: []dryrun.Refusal{{ID: dryrun.IDOf(key), Message: message}}}
 }
 
 // controlled returns the object with a controller, or with owners that do not control it.
