@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/ui/page"
 )
@@ -106,6 +105,5 @@ func write(w http.ResponseWriter, status int, p *page.Page) {
 
 // targetOf returns the package in the path of a request.
 func targetOf(r *http.Request) progress.Target {
-	namespace := r.PathValue("namespace")
-	return progress.Target{Scope: corev1alpha1.ScopeOf(namespace), Namespace: namespace, Name: r.PathValue("name")}
+	return progress.TargetFor(r.PathValue("namespace"), r.PathValue("name"))
 }

@@ -72,8 +72,11 @@ func (c *repoGetCommand) list(ctx context.Context, cl *cluster.Cluster) error {
 		if c.cluster && scope == corev1alpha1.ScopeNamespaced {
 			continue
 		}
-		list := scope.NewPackageRepositoryList()
-		err := cl.List(ctx, list, client.InNamespace(map[bool]string{true: command.ListNamespace(cl, c.everywhere)}[scope == corev1alpha1.ScopeNamespaced]))
+		list, namespace := scope.NewPackageRepositoryList(), ""
+		if scope == corev1alpha1.ScopeNamespaced && !c.everywhere {
+			namespace = cl.Namespace
+		}
+		err := cl.List(ctx, list, client.InNamespace(namespace))
 		if apierrors.IsForbidden(err) && scope == corev1alpha1.ScopeCluster && !c.cluster {
 			continue
 		}
@@ -112,7 +115,11 @@ func (c *repoGetCommand) list(ctx context.Context, cl *cluster.Cluster) error {
 // published returns a repository to print, without possible credentials: kubectl apply keeps a copy
 // of the spec.
 func published(r corev1alpha1.GenericPackageRepository) corev1alpha1.GenericPackageRepository {
-	out := command.Published(r)
+	out := r.DeepCopyObject().(corev1alpha1.GenericPackageRepository)
+	// The client leaves out the kind of typed objects, but kubectl apply needs it.
+	kind := corev1alpha1.ScopeOf(r.GetNamespace()).Kind("PackageRepository")
+	out.GetObjectKind().SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(kind))
+	out.SetManagedFields(nil)
 	cluster.ConcealSource(&out.RepositorySpec().Source)
 	annotations := out.GetAnnotations()
 	delete(annotations, corev1.LastAppliedConfigAnnotation)

@@ -18,7 +18,7 @@ import (
 )
 
 // availablePage is the number of AvailablePackages in one response.
-const availablePage = 50 // AvailablePackages in one response, each of up to 512 KiB
+const availablePage = 50 // each of up to 512 KiB
 
 // Catalogue reads the offers of repositories to the packages of one namespace, or of the cluster.
 // It reads each package once.
@@ -76,13 +76,15 @@ func (c *Catalogue) All(ctx context.Context) ([]string, error) {
 // each reads the specs of a scope, by package.
 func (c *Catalogue) each(ctx context.Context, scope corev1alpha1.Scope) (map[string][]corev1alpha1.AvailablePackageSpec, error) {
 	found := map[string][]corev1alpha1.AvailablePackageSpec{}
-	err := c.cluster.EachAvailable(ctx, scope, c.namespaceOf(scope), availablePage, func(a corev1alpha1.GenericAvailablePackage) bool {
-		spec := a.AvailableSpec()
-		found[spec.PackageName] = append(found[spec.PackageName], *spec)
-		return true
+	err := EachPage(ctx, c.cluster, c.namespaceOf(scope), availablePage, scope.NewAvailablePackageList, func(page corev1alpha1.GenericAvailablePackageList) error {
+		for _, a := range page.GenericAvailablePackages() {
+			spec := a.AvailableSpec()
+			found[spec.PackageName] = append(found[spec.PackageName], *spec)
+		}
+		return nil
 	})
 
-	return found, err
+	return found, c.cluster.Explain("cannot read the offers of repositories", err)
 }
 
 // Of returns the versions of a package, lowest first, and its display texts. It returns none if no
@@ -211,26 +213,6 @@ func (c *Cluster) parts(ctx context.Context, scope corev1alpha1.Scope, namespace
 		}
 
 		found = append(found, *a.AvailableSpec())
-	}
-}
-
-// EachAvailable reads the objects of a namespace, or of all if it is empty, in pages of the given
-// size, until use returns false.
-func (c *Cluster) EachAvailable(ctx context.Context, scope corev1alpha1.Scope, namespace string, page int64, use func(corev1alpha1.GenericAvailablePackage) bool) error {
-	for next := ""; ; {
-		list := scope.NewAvailablePackageList()
-		if err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(page), client.Continue(next)); err != nil {
-			return c.Explain("cannot read the offers of repositories", err)
-		}
-		for _, a := range list.GenericAvailablePackages() {
-			if !use(a) {
-				return nil
-			}
-		}
-
-		if next = list.GetContinue(); next == "" {
-			return nil
-		}
 	}
 }
 

@@ -52,10 +52,11 @@ func ParseObjects(args []string) ([]ObjectName, error) {
 // ReadNamed reads objects of namespaces or of the cluster. It returns an object once even if two
 // names select it. all is a client for all kinds.
 func (c *Cluster) ReadNamed(ctx context.Context, all client.Client, names []ObjectName) ([]*unstructured.Unstructured, error) {
-	mapper, err := c.shortcuts(all)
+	disco, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make a client for discovery: %w", err)
 	}
+	mapper := restmapper.NewShortcutExpander(all.RESTMapper(), disco, nil)
 
 	var found []*unstructured.Unstructured
 	seen := map[string]bool{}
@@ -96,15 +97,6 @@ func (c *Cluster) ReadNamed(ctx context.Context, all client.Client, names []Obje
 	}
 
 	return found, nil
-}
-
-// shortcuts also finds kinds by their short names.
-func (c *Cluster) shortcuts(all client.Client) (meta.RESTMapper, error) {
-	disco, err := discovery.NewDiscoveryClientForConfig(c.Config)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for discovery: %w", err)
-	}
-	return restmapper.NewShortcutExpander(all.RESTMapper(), disco, nil), nil
 }
 
 // mappingOf finds a kind by its name, its resource or a short name, with its group and version if

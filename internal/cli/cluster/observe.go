@@ -31,11 +31,9 @@ type Observer struct {
 	// slices that were read. A slice never changes.
 	slices map[string][]corev1alpha1.ObjectSetObject
 
-	mu   sync.Mutex
-	lost error
-
-	// hidden means that the last request for revisions failed.
-	hidden bool
+	mu sync.Mutex
+	// lost and hidden are the errors of the last requests for the package and for revisions.
+	lost, hidden error
 }
 
 // Observe watches the package of a target and UID, and its revisions if the user may read them,
@@ -47,7 +45,7 @@ func (c *Cluster) Observe(ctx context.Context, t progress.Target, uid types.UID)
 	// The revisions are selected by a label with the package's name.
 	if len(validation.IsValidLabelValue(t.Name)) == 0 {
 		own := client.ListOptions{Namespace: t.Namespace, LabelSelector: labels.SelectorFromSet(labels.Set{corev1alpha1.PackageLabel: t.Name})}
-		o.sets = o.inform(ctx, own, t.Scope.NewObjectSet(), t.Scope.NewObjectSetList(), o.setHidden)
+		o.sets = o.inform(ctx, own, t.Scope.NewObjectSet(), t.Scope.NewObjectSetList(), func(err error) { o.record(&o.hidden, err) })
 	}
 	return o
 }
@@ -86,23 +84,17 @@ func (o *Observer) setLost(err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) {
 		err = nil
 	}
+	o.record(&o.lost, err)
+}
+
+// record records the error of a request.
+func (o *Observer) record(at *error, err error) {
 	o.mu.Lock()
-	was := o.lost
-	o.lost = err
+	was := *at
+	*at = err
 	o.mu.Unlock()
 	// Only a change of the state is news. Otherwise, each retry would redraw the screen.
 	if (was == nil) != (err == nil) {
-		o.notify()
-	}
-}
-
-// setHidden records whether the revisions can be read.
-func (o *Observer) setHidden(err error) {
-	o.mu.Lock()
-	was := o.hidden
-	o.hidden = err != nil
-	o.mu.Unlock()
-	if was != (err != nil) {
 		o.notify()
 	}
 }
@@ -111,7 +103,7 @@ func (o *Observer) setHidden(err error) {
 func (o *Observer) Complete() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.sets == nil || o.hidden || o.sets.HasSynced()
+	return o.sets == nil || o.hidden != nil || o.sets.HasSynced()
 }
 
 // Snapshot returns the observed state; ok is false before the first list is complete.

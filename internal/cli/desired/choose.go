@@ -155,16 +155,7 @@ func (c *Chooser) MustChoose(ctx context.Context, name string, request versions.
 }
 
 // flag is the scope flag of the chooser's namespace.
-func (c *Chooser) flag() string { return scopeFlag(c.Namespace) }
-
-// scopeFlag is the flag that commands about the catalogue of a namespace, or of the cluster if it
-// is empty, need after a name.
-func scopeFlag(namespace string) string {
-	if namespace == "" {
-		return " --cluster"
-	}
-	return " -n " + namespace
-}
+func (c *Chooser) flag() string { return progress.ScopeFlag(c.Namespace) }
 
 // Unknown is the error for a package that is not offered. It names the most similar packages.
 func (c *Chooser) Unknown(ctx context.Context, name string) error {

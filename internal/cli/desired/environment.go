@@ -20,10 +20,6 @@ import (
 
 // look reads the versions of the cluster that holds the objects; nil if the user may not.
 func (c *Chooser) look(ctx context.Context) *versions.Platform {
-	// A connection without a configuration is a test's.
-	if c.Cluster.Config == nil {
-		return nil
-	}
 	at := c.There
 	if at == nil {
 		var err error
@@ -39,11 +35,15 @@ func (c *Chooser) look(ctx context.Context) *versions.Platform {
 		return nil
 	}
 	env, err := EnvironmentOf(ctx, at, reader.RESTMapper(), c.target.NamespaceOf(c.Namespace))
-	if err != nil || env == nil {
+	if err != nil {
 		return nil
 	}
 
-	return platformOf(env)
+	found := &versions.Platform{Kubernetes: env.Kubernetes.Version}
+	if env.OpenShift != nil {
+		found.OpenShift = env.OpenShift.Version
+	}
+	return found
 }
 
 // Platform describes the cluster that versions would run on; nil if the user may not read it.
@@ -52,15 +52,6 @@ func (c *Chooser) Platform(ctx context.Context) *versions.Platform {
 		c.platform, c.looked = c.look(ctx), true
 	}
 	return c.platform
-}
-
-// platformOf returns the versions that constraints can name.
-func platformOf(env *manifestsv1alpha1.PackageEnvironment) *versions.Platform {
-	found := &versions.Platform{Kubernetes: env.Kubernetes.Version}
-	if env.OpenShift != nil {
-		found.OpenShift = env.OpenShift.Version
-	}
-	return found
 }
 
 // EnvironmentOf returns the environment that the packages of a namespace see of a cluster.

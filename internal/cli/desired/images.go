@@ -20,7 +20,9 @@ import (
 
 // Images are a cluster's policies for images, as far as the user may read them.
 type Images struct {
-	set       *imagepolicy.Set
+	// Set is nil if the user may not read ImageConfigs. Its methods treat nil as a Set without
+	// policies.
+	*imagepolicy.Set
 	get       sources.Get
 	namespace string
 	// Unread is the reason why ImageConfigs, or the keys they name, could not be read; nil if all
@@ -57,14 +59,14 @@ func ReadImages(ctx context.Context, cl *cluster.Cluster, namespace string) (*Im
 		read[at] = object
 	}
 
-	i.set = imagepolicy.NewSet(imageconfigs.Policies(list.Items, namespace, read), false, time.Now())
+	i.Set = imagepolicy.NewSet(imageconfigs.Policies(list.Items, namespace, read), false, time.Now())
 	return i, nil
 }
 
 // Decide returns the decision of the policies about an image that is used for a purpose, the
 // credentials that one of them names, and the names of credentials that the user may not read.
 func (i *Images) Decide(ctx context.Context, ref string, purpose imagepolicy.Purpose) (decision imagepolicy.Decision, keys authn.Keychain, missing []string, err error) {
-	decision = i.set.Decide(ref, purpose)
+	decision = i.Set.Decide(ref, purpose)
 	if decision.Refusal != nil {
 		return decision, nil, nil, RefusedImage(ref, decision.Refusal)
 	}
@@ -73,12 +75,6 @@ func (i *Images) Decide(ctx context.Context, ref string, purpose imagepolicy.Pur
 	}
 	return decision, keys, missing, err
 }
-
-// Rewrite changes image references in the lock of a package, as the manager does by ImageConfigs.
-func (i *Images) Rewrite(image string) string { return i.set.Rewrite(image) }
-
-// RewriteInObject changes image references in objects, as the manager does by ImageConfigs.
-func (i *Images) RewriteInObject(image string) string { return i.set.RewriteInObject(image) }
 
 // TrustedImage is an image of a package as the manager would read it.
 type TrustedImage struct {
@@ -110,7 +106,7 @@ func (i *Images) Trust(ctx context.Context, registries *content.RegistryFlags, r
 	case own != nil:
 		image.Keys = own
 	}
-	if i.set == nil && i.Unread != nil {
+	if i.Set == nil && i.Unread != nil {
 		image.Warnings = append(image.Warnings, "you may not read the ImageConfigs of the cluster: the image is read from its original reference, and its signature is not verified")
 	}
 	if decision.Verification == nil {

@@ -5,23 +5,12 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
-
-// ReadOld reads the installed package of a target. It returns nil if there is no package.
-func ReadOld(ctx context.Context, cl *cluster.Cluster, t progress.Target) (corev1alpha1.GenericPackage, error) {
-	old, err := cl.Read(ctx, t)
-	if apierrors.IsNotFound(err) && !cluster.Unserved(err) {
-		return nil, nil
-	}
-	return old, cl.Explain("cannot read "+t.String(), err)
-}
 
 // Install writes values and package, and follows the rollout. old is nil for a new package. The
 // values come first, because the manager would report a package with a missing source. They are
@@ -50,10 +39,12 @@ func (want Package) Install(
 	} else {
 		done, err = want.create(ctx, cl, target)
 	}
-	if writer != nil && err != nil {
-		writer.withdraw(ctx)
-	}
 	if err != nil {
+		// The request runs without the cancellation of an interrupt, because the interrupt is often the
+		// reason.
+		if writer != nil && writer.created {
+			_ = cl.Delete(context.WithoutCancel(ctx), writer.object)
+		}
 		return err
 	}
 

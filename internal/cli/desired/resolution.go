@@ -36,7 +36,7 @@ func (c *Chooser) Resolution(ctx context.Context, mapper meta.RESTMapper) (*Reso
 	}
 	r := &Resolution{offered: &offeredCatalogue{ctx: ctx, cluster: c.Cluster, of: map[string]*Chooser{}}, Hidden: hidden}
 	r.Input = resolver.Input{
-		Installed: installedOf(all), Catalogue: r.offered, Served: servedBy(mapper), Platform: ptr.Deref(c.look(ctx), versions.Platform{}),
+		Catalogue: r.offered, Served: servedBy(mapper), Platform: ptr.Deref(c.look(ctx), versions.Platform{}),
 	}
 
 	known := map[resolver.Instance]bool{}
@@ -48,8 +48,10 @@ func (c *Chooser) Resolution(ctx context.Context, mapper meta.RESTMapper) (*Reso
 		return known[i]
 	}
 
-	if c.target != nil {
-		r.Input.Installed = nil // no package depends on them there
+	for _, pkg := range all {
+		if c.target == nil { // no package depends on the ones in another cluster
+			r.Input.Installed = append(r.Input.Installed, snapshot.InstalledOf(pkg))
+		}
 	}
 	return r, nil
 }
@@ -95,15 +97,6 @@ func (r *Resolution) ChooseByNeeds(found *Chosen, pkg corev1alpha1.GenericPackag
 // UserManages reports whether the dependencies of a package are left to the user.
 func UserManages(spec *corev1alpha1.PackageSpec) bool {
 	return spec.Dependencies != nil && spec.Dependencies.Management == corev1alpha1.DependencyManagementUser
-}
-
-// installedOf returns the installed packages as the resolver sees them.
-func installedOf(all []corev1alpha1.GenericPackage) []resolver.Installed {
-	installed := make([]resolver.Installed, len(all))
-	for i, pkg := range all {
-		installed[i] = snapshot.InstalledOf(pkg)
-	}
-	return installed
 }
 
 // servedBy asks whether a cluster serves an API. The manager checks its fields.

@@ -121,6 +121,6 @@ func CheckValues(
 	if err != nil {
 		return nil // the load of the package reports a broken schema
 	}
-	check := ValuesCheck{Target: t, What: found.Name + " " + version.Version, See: "kubectl package available " + found.Name + "/" + version.Version + " --values" + scopeFlag(t.Namespace), Schema: schema}
+	check := ValuesCheck{Target: t, What: found.Name + " " + version.Version, See: "kubectl package available " + found.Name + "/" + version.Version + " --values" + progress.ScopeFlag(t.Namespace), Schema: schema}
 	return check.Run(ctx, old, want, values)
 }

@@ -158,28 +158,16 @@ func (v *Values) Replace(live client.Object) bool {
 	return false
 }
 
-// withdraw deletes the object that write created if the package was refused.
-func (w *valuesWriter) withdraw(ctx context.Context) {
-	// The request runs without the cancellation of an interrupt, because the interrupt is often the
-	// reason.
-	if w.created {
-		_ = w.cluster.Delete(context.WithoutCancel(ctx), w.object)
-	}
-}
-
 // own makes the package the owner of the values, so that both are deleted together, and removes the
 // values of the other kind.
 func (w *valuesWriter) own(ctx context.Context, pkg corev1alpha1.GenericPackage) error {
-	kind := w.target.Kind()
-	for _, owner := range w.object.GetOwnerReferences() {
-		if owner.UID == pkg.GetUID() {
-			return w.removeOther(ctx)
-		}
+	if slices.ContainsFunc(w.object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == pkg.GetUID() }) {
+		return w.removeOther(ctx)
 	}
 
 	before := w.object.DeepCopyObject().(client.Object)
 	w.object.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: corev1alpha1.GroupVersion.String(), Kind: kind, Name: pkg.GetName(), UID: pkg.GetUID(),
+		APIVersion: corev1alpha1.GroupVersion.String(), Kind: w.target.Kind(), Name: pkg.GetName(), UID: pkg.GetUID(),
 	}})
 	if err := w.cluster.Patch(ctx, w.object, client.MergeFrom(before), client.FieldOwner(command.FieldManager)); err != nil {
 		return w.cluster.Explain("cannot make "+w.target.String()+" the owner of its values", err)

@@ -82,9 +82,7 @@ func (f *dependencies) one(ctx context.Context, t progress.Target, entry corev1a
 		return d, nil
 	}
 
-	to := progress.Target{
-		Scope: corev1alpha1.ScopeOf(entry.PackageRef.Namespace), Namespace: entry.PackageRef.Namespace, Name: entry.PackageRef.Name,
-	}
+	to := progress.TargetFor(entry.PackageRef.Namespace, entry.PackageRef.Name)
 	// Dependencies can form a cycle, for example by packages that a user installs.
 	if f.seen[to] || f.depth >= dependencyDepth || len(f.seen) >= dependenciesExamined {
 		d.Remedy = "See: kubectl package explain " + to.Flags()
@@ -127,7 +125,7 @@ func (f *dependencies) one(ctx context.Context, t progress.Target, entry corev1a
 
 // remedyOf is the remedy for a dependency of a package t.
 func remedyOf(reason string, t progress.Target, entry corev1alpha1.DependencyStatus) string {
-	of, flag, override := "PACKAGE", flagOf(t), ""
+	of, flag, override := "PACKAGE", progress.ScopeFlag(t.Namespace), ""
 	if entry.Package != nil {
 		of = entry.Package.Name
 	}
@@ -143,9 +141,7 @@ func remedyOf(reason string, t progress.Target, entry corev1alpha1.DependencySta
 		return "Install it: kubectl package install " + of + flag
 	case corev1alpha1.ReasonNotAvailable:
 		if entry.PackageRef != nil {
-			to := progress.Target{
-				Scope: corev1alpha1.ScopeOf(entry.PackageRef.Namespace), Namespace: entry.PackageRef.Namespace, Name: entry.PackageRef.Name,
-			}
+			to := progress.TargetFor(entry.PackageRef.Namespace, entry.PackageRef.Name)
 			return "See: kubectl package explain " + to.Flags()
 		}
 	}
@@ -155,12 +151,4 @@ func remedyOf(reason string, t progress.Target, entry corev1alpha1.DependencySta
 	}
 	return fmt.Sprintf("See: kubectl package available %s%s; to choose another one, run kubectl package upgrade %s --override '%s=%s'",
 		of, flag, t.Flags(), entry.Name, override)
-}
-
-// flagOf returns the flag for the catalogue of a package's namespace, or of the cluster.
-func flagOf(t progress.Target) string {
-	if t.Namespace == "" {
-		return " --cluster"
-	}
-	return " -n " + t.Namespace
 }

@@ -76,7 +76,9 @@ func eventCause(object string, e *corev1.Event) cause {
 func notCreated(object, namespace, message string) cause {
 	switch {
 	case strings.Contains(message, "exceeded quota"):
-		return certain(object, refusals.OfQuota("what "+object+" needs", message)).inNamespace(namespace)
+		c := certain(object, refusals.OfQuota("what "+object+" needs", message))
+		c.remedy = strings.ReplaceAll(c.remedy, "NAMESPACE", cmp.Or(namespace, "NAMESPACE"))
+		return c
 	case strings.Contains(message, "denied the request"):
 		return cause{
 			weight: weightCertain, reason: ReasonWebhook, object: object,

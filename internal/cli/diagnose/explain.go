@@ -115,13 +115,11 @@ func chain(snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployme
 	}
 
 	if deployment != nil {
-		phase = finding{
-			link: Link{
-				Object: name(snap.Target.Scope.Kind("ObjectDeployment"), deployment.GetNamespace(), deployment.GetName()),
-				State:  reasonOf(deployment, corev1alpha1.ConditionAvailable), Message: ranBefore(deployment),
-			},
-			below: []finding{phase},
+		link := Link{Object: name(snap.Target.Scope.Kind("ObjectDeployment"), deployment.GetNamespace(), deployment.GetName()), Message: ranBefore(deployment)}
+		if c := meta.FindStatusCondition(*deployment.StatusConditions(), corev1alpha1.ConditionAvailable); c != nil {
+			link.State = c.Type + "=" + string(c.Status) + " " + c.Reason
 		}
+		phase = finding{link: link, below: []finding{phase}}
 	}
 
 	return phase
@@ -142,14 +140,6 @@ func ranBefore(deployment corev1alpha1.GenericObjectDeployment) string {
 func failing(obj corev1alpha1.Conditioned, typ string) string {
 	if c := meta.FindStatusCondition(*obj.StatusConditions(), typ); c != nil && c.Status != "True" {
 		return c.Reason
-	}
-	return ""
-}
-
-// reasonOf returns a condition in one line; empty if it is absent.
-func reasonOf(obj corev1alpha1.Conditioned, typ string) string {
-	if c := meta.FindStatusCondition(*obj.StatusConditions(), typ); c != nil {
-		return typ + "=" + string(c.Status) + " " + c.Reason
 	}
 	return ""
 }
@@ -279,7 +269,7 @@ func (e *explainer) below(ctx context.Context, key objects.Key, live *unstructur
 	for i := range dependents {
 		dependents[i].dependent = true
 	}
-	events, err := e.events(ctx, live)
+	events, err := e.eventsOf(ctx, live.GetNamespace(), live.GetUID())
 	return slices.Concat(conditionFindings(key, live), dependents, eventFindings(short(key), events)), err
 }
 

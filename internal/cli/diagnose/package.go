@@ -29,7 +29,18 @@ func PackageBy(
 	if err != nil {
 		return nil, err
 	}
-	d, err := Explain(ctx, all, snap, deployment, readerOf(cl), func(pkg corev1alpha1.GenericPackage) (client.Client, error) {
+	read := func(ctx context.Context, t progress.Target) (progress.Snapshot, corev1alpha1.GenericObjectDeployment, error) {
+		pkg, err := cl.Read(ctx, t)
+		// The user may not read each package.
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return progress.Snapshot{Target: t}, nil, nil
+		}
+		if err != nil {
+			return progress.Snapshot{}, nil, cl.Explain("cannot read "+t.String(), err)
+		}
+		return cl.Snapshot(ctx, t, pkg)
+	}
+	d, err := Explain(ctx, all, snap, deployment, read, func(pkg corev1alpha1.GenericPackage) (client.Client, error) {
 		return cl.AnyKindAt(ctx, pkg.GetNamespace(), pkg.PackageSpec().TargetRef)
 	})
 	if err != nil {
@@ -44,18 +55,4 @@ func PackageBy(
 	}
 
 	return d, nil
-}
-
-// readerOf reads dependencies of packages, as far as the user may.
-func readerOf(cl *cluster.Cluster) Reader {
-	return func(ctx context.Context, t progress.Target) (progress.Snapshot, corev1alpha1.GenericObjectDeployment, error) {
-		pkg, err := cl.Read(ctx, t)
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-			return progress.Snapshot{Target: t}, nil, nil
-		}
-		if err != nil {
-			return progress.Snapshot{}, nil, cl.Explain("cannot read "+t.String(), err)
-		}
-		return cl.Snapshot(ctx, t, pkg)
-	}
 }

@@ -1,8 +1,6 @@
 package diagnose
 
 import (
-	"strings"
-
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/refusals"
 )
@@ -22,13 +20,4 @@ func certain(object string, r refusals.Refusal) cause {
 func short(key objects.Key) string {
 	key.Group = ""
 	return key.String()
-}
-
-// inNamespace replaces NAMESPACE in the remedy.
-func (c cause) inNamespace(namespace string) cause {
-	if namespace == "" {
-		namespace = "NAMESPACE"
-	}
-	c.remedy = strings.ReplaceAll(c.remedy, "NAMESPACE", namespace)
-	return c
 }

@@ -124,7 +124,11 @@ func (e *explainer) pods(ctx context.Context, owner *unstructured.Unstructured) 
 		return nil, readable("pods", err)
 	}
 	pods := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, owner) || healthy(&p) })
-	first := firstOrdinal(pods)
+	// The controller of a StatefulSet waits for the lowest ordinal as a number: web-2 precedes web-10.
+	first := math.MaxInt
+	for i := range pods {
+		first = min(first, ordinal(&pods[i]))
+	}
 	examine := func(p *corev1.Pod, events []corev1.Event) finding {
 		f := pod(p, events)
 		if c, is := outdated(owner, p, first); is {
@@ -192,15 +196,6 @@ func (e *explainer) lostNode(ctx context.Context, p *corev1.Pod) ([]finding, err
 	}}, nil
 }
 
-// firstOrdinal returns the lowest ordinal of pods as a number: web-2 precedes web-10.
-func firstOrdinal(pods []corev1.Pod) int {
-	first := math.MaxInt
-	for i := range pods {
-		first = min(first, ordinal(&pods[i]))
-	}
-	return first
-}
-
 // ordinal is the number of a pod of a StatefulSet.
 func ordinal(p *corev1.Pod) int {
 	n, err := strconv.Atoi(p.Name[strings.LastIndex(p.Name, "-")+1:])
@@ -247,11 +242,6 @@ func outdated(owner *unstructured.Unstructured, p *corev1.Pod, first int) (c cau
 func healthy(p *corev1.Pod) bool {
 	ready := condition(p, corev1.PodReady)
 	return p.Status.Phase == corev1.PodSucceeded || ready != nil && ready.Status == corev1.ConditionTrue
-}
-
-// events lists the events of an object.
-func (e *explainer) events(ctx context.Context, u *unstructured.Unstructured) ([]corev1.Event, error) {
-	return e.eventsOf(ctx, u.GetNamespace(), u.GetUID())
 }
 
 // eventsOf lists the events of a UID. Cluster-scoped objects have theirs in the default namespace.

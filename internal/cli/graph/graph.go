@@ -28,9 +28,7 @@ func KeyFor(namespace, name string) Key {
 }
 
 // Target is the package as commands name it.
-func (k Key) Target() progress.Target {
-	return progress.Target{Scope: corev1alpha1.ScopeOf(k.Namespace), Namespace: k.Namespace, Name: k.Name}
-}
+func (k Key) Target() progress.Target { return progress.TargetFor(k.Namespace, k.Name) }
 
 // String returns a text such as "package shop/web" or "clusterpackage cert".
 func (k Key) String() string { return k.Target().String() }

@@ -69,22 +69,11 @@ func (d *drawing) root(n *Node) {
 
 // about returns the texts after the name of a node.
 func (d *drawing) about(n *Node) []string {
-	about := []string{terminal.Line(strings.TrimSpace(n.Package + " " + n.Version)), d.state(n.Summary)}
+	about := []string{terminal.Line(strings.TrimSpace(n.Package + " " + n.Version)), progress.StateText(n.Summary, d.styles)}
 	if n.Generated {
 		about = append(about, d.styles.Faint("generated"))
 	}
 	return about
-}
-
-// state returns the state of a package in its colour.
-func (d *drawing) state(s progress.Summary) string {
-	switch s {
-	case progress.SummaryAvailable:
-		return d.styles.Good(s.Words())
-	case progress.SummaryPending, progress.SummaryProgressing, progress.SummaryDeleting, progress.SummaryWaiting, progress.SummaryAwaiting:
-		return d.styles.Busy(s.Words())
-	}
-	return d.styles.Bad(s.Words())
 }
 
 // below draws the dependencies of a node.

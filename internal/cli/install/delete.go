@@ -102,7 +102,7 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	}
 	w := command.Waiter{
 		Streams: c.Streams, Cluster: cl, Target: target, Uid: pkg.GetUID(), Failing: "still exists",
-		Before: progress.State{Target: target}, Assess: progress.Delete{}.Assess, Timeout: c.Timeout, Refine: (&remains{cluster: cl, namespace: target.Namespace, target: pkg.PackageSpec().TargetRef}).refine,
+		Before: progress.State{Target: target}, Assess: progress.AssessDeletion, Timeout: c.Timeout, Refine: (&remains{cluster: cl, namespace: target.Namespace, target: pkg.PackageSpec().TargetRef}).refine,
 	}
 
 	_, elapsed, err := w.Run(ctx)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -158,9 +159,12 @@ func (c *installCommand) run(ctx context.Context, want desired.Package) (err err
 		return err
 	}
 	target := cl.Target(want.Name.Scope, want.Name.Name)
-	old, err := desired.ReadOld(ctx, cl, target)
-	if err != nil {
-		return err
+	old, err := cl.Read(ctx, target)
+	switch {
+	case apierrors.IsNotFound(err) && !cluster.Unserved(err):
+		old = nil
+	case err != nil:
+		return cl.Explain("cannot read "+target.String(), err)
 	}
 
 	if err := c.needs.Into(&want); err != nil {

@@ -204,14 +204,14 @@ func deleteSteps() []step {
 // The golden files show the lines and the verdict of each step.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	install, refused, remove := &progress.Install{}, &progress.Install{}, progress.Delete{}
+	install, refused := &progress.Install{}, &progress.Install{}
 	for name, tc := range map[string]struct {
 		steps []step
 		judge func(progress.State, time.Time) progress.Outcome
 	}{
 		"install": {installSteps(), install.Assess},
 		"refused": {refusedSteps(), refused.Assess},
-		"delete":  {deleteSteps(), remove.Assess},
+		"delete":  {deleteSteps(), progress.AssessDeletion},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,28 +14,39 @@ import (
 // Unnoticed is reported if no manager has reported on a package.
 const Unnoticed = "no manager has noticed it yet: is lockstep-manager running?"
 
+// transition collects the lines about a change of a State.
+type transition struct {
+	before, after State
+	lines         []string
+}
+
+// add adds a line if something has changed.
+func (t *transition) add(changed bool, format string, args ...any) {
+	if changed {
+		t.lines = append(t.lines, oneLine(fmt.Sprintf(format, args...)))
+	}
+}
+
 // Lines describes the transitions from one State to the next, one per line.
 func Lines(before, after State) []string {
-	var lines []string
-	add := func(changed bool, format string, args ...any) {
-		if changed {
-			lines = append(lines, oneLine(fmt.Sprintf(format, args...)))
-		}
-	}
-
-	add(after.Lost != "" && after.Lost != before.Lost, "connection lost, retrying: %s", after.Lost)
-	add(after.Lost == "" && before.Lost != "", "connected again")
+	t := &transition{before: before, after: after}
+	t.add(after.Lost != "" && after.Lost != before.Lost, "connection lost, retrying: %s", after.Lost)
+	t.add(after.Lost == "" && before.Lost != "", "connected again")
 	// No other line is about a package that does not exist.
 	if after.Gone {
-		add(!before.Gone, "gone")
-		return lines
+		t.add(!before.Gone, "gone")
+		return t.lines
 	}
-	add(after.Unnoticed && !before.Unnoticed, Unnoticed)
-	add(after.Deleting && !before.Deleting, "deletion has started")
-	add(after.Held != "" && after.Held != before.Held, "held: %s", after.Held)
-	lines = append(lines, targetLines(before, after)...)
+	t.add(after.Unnoticed && !before.Unnoticed, Unnoticed)
+	t.add(after.Deleting && !before.Deleting, "deletion has started")
+	t.add(after.Held != "" && after.Held != before.Held, "held: %s", after.Held)
+	t.add(after.Away == "" && before.Away != "", "target connected")
+	// The time of the next attempt changes with each one, so it does not count.
+	if after.Away != "" && untimed(after.Away) != untimed(before.Away) {
+		t.lines = append(t.lines, "target not connected: "+after.Away)
+	}
 	if !after.Deleting {
-		lines = append(lines, loadLines(before, after)...)
+		t.load()
 	}
 
 	if after.Revision != 0 && after.Revision != before.Revision {
@@ -43,27 +54,15 @@ func Lines(before, after State) []string {
 		for _, ph := range after.Phases {
 			total += ph.Total
 		}
-		add(!after.Deleting, "revision %d: %s, %s", after.Revision, terminal.Count(len(after.Phases), "phase"), terminal.Count(total, "object"))
+		t.add(!after.Deleting, "revision %d: %s, %s", after.Revision, terminal.Count(len(after.Phases), "phase"), terminal.Count(total, "object"))
 		// The phases of another revision are not transitions of this one.
-		before.Phases, before.Blocking = nil, nil
+		t.before.Phases, t.before.Blocking = nil, nil
 	}
-	lines = append(lines, phaseLines(before, after)...)
-	add(after.Paused != "" && before.Paused == "", "paused: %s", after.Paused)
+	t.phases()
+	t.add(after.Paused != "" && before.Paused == "", "paused: %s", after.Paused)
 	// Other lines explain these causes in more detail.
-	add(after.Stalled != "" && before.Stalled == "" && after.Invalid == "" && after.PullError == "" && after.Waiting == "" && len(after.Blocking) == 0 && after.Away == "", "stalled: %s", after.Stalled)
-	return lines
-}
-
-// targetLines returns the line about a changed connection to the cluster of targetRef. The time of
-// the next attempt changes with each one, so it does not count.
-func targetLines(before, after State) []string {
-	switch {
-	case after.Away == "" && before.Away != "":
-		return []string{"target connected"}
-	case untimed(after.Away) != untimed(before.Away):
-		return []string{"target not connected: " + after.Away}
-	}
-	return nil
+	t.add(after.Stalled != "" && before.Stalled == "" && after.Invalid == "" && after.PullError == "" && after.Waiting == "" && len(after.Blocking) == 0 && after.Away == "", "stalled: %s", after.Stalled)
+	return t.lines
 }
 
 // untimed removes the time of the next attempt from a message.
@@ -72,39 +71,31 @@ func untimed(message string) string {
 	return text
 }
 
-// loadLines are the lines about the choice and the load.
-func loadLines(before, after State) []string {
-	var lines []string
-	add := func(changed bool, format string, args ...any) {
-		if changed {
-			lines = append(lines, oneLine(fmt.Sprintf(format, args...)))
-		}
-	}
-
-	add(after.Unresolved != "" && after.Unresolved != before.Unresolved, "no version: %s", firstOf(after.Unresolved))
-	add(after.Chosen != "" && after.Chosen != before.Chosen && after.Unresolved == "", "chosen %s", after.Chosen)
+// load adds the lines about the choice and the load.
+func (t *transition) load() {
+	before, after := t.before, t.after
+	t.add(after.Unresolved != "" && after.Unresolved != before.Unresolved, "no version: %s", firstOf(after.Unresolved))
+	t.add(after.Chosen != "" && after.Chosen != before.Chosen && after.Unresolved == "", "chosen %s", after.Chosen)
 	// Only dependencies that were not listed before are news.
 	known := strings.Split(before.Waiting, "\n")
 	for line := range strings.SplitSeq(after.Waiting, "\n") {
-		add(after.Waiting != "" && !slices.Contains(known, line), "dependency %s", line)
+		t.add(after.Waiting != "" && !slices.Contains(known, line), "dependency %s", line)
 	}
 
-	add(after.Waiting == "" && before.Waiting != "", "dependencies are ready")
+	t.add(after.Waiting == "" && before.Waiting != "", "dependencies are ready")
 	problem := fmt.Sprintf("cannot pull %s: %s", after.Image, after.PullError)
 	if after.NotVerified {
 		problem = after.PullError
 	}
-	add(after.PullError != "" && after.PullError != before.PullError, "%s", problem)
-	add(after.Invalid != "" && after.Invalid != before.Invalid, "invalid: %s", firstOf(after.Invalid))
+	t.add(after.PullError != "" && after.PullError != before.PullError, "%s", problem)
+	t.add(after.Invalid != "" && after.Invalid != before.Invalid, "invalid: %s", firstOf(after.Invalid))
 
 	// The digest can change for the same image, if its tag has moved.
 	fresh := after.Unpacked && (!before.Unpacked || after.Digest != before.Digest)
-	add(fresh, "%s", unpacked(after))
+	t.add(fresh, "%s", unpacked(after))
 	for _, line := range after.Ignored {
-		add(fresh, "ignored: %s", line)
+		t.add(fresh, "ignored: %s", line)
 	}
-
-	return lines
 }
 
 // Remember adds to after the revision that only before has, so that Lines does not repeat it.
@@ -127,33 +118,30 @@ func unpacked(s State) string {
 	return text
 }
 
-// phaseLines returns the lines about changed phases, with their blocking objects.
-func phaseLines(before, after State) []string {
+// phases adds the lines about changed phases, with their blocking objects.
+func (t *transition) phases() {
 	old := map[string]Phase{}
-	for _, ph := range before.Phases {
+	for _, ph := range t.before.Phases {
 		old[ph.Name] = ph
 	}
 
 	type object struct{ phase, name string }
 	messages := map[object]string{}
-	for _, b := range before.Blocking {
+	for _, b := range t.before.Blocking {
 		messages[object{b.Phase, b.Name}] = b.Message
 	}
 
-	var lines []string
-	for _, ph := range after.inOrder() {
+	for _, ph := range t.after.inOrder() {
 		if moved(old[ph.Name], ph) {
-			lines = append(lines, fmt.Sprintf("phase %s: %s, %s", ph.Name, ph.Word(), ph.Count()))
+			t.lines = append(t.lines, fmt.Sprintf("phase %s: %s, %s", ph.Name, ph.Word(), ph.Count()))
 		}
 		changed := func(b Object) bool {
 			return b.Phase == ph.Name && messages[object{b.Phase, b.Name}] != b.Message
 		}
-		for _, remark := range remarks(after.Blocking, changed) {
-			lines = append(lines, objects.Truncate("phase "+ph.Name+": "+remark.String()))
+		for _, remark := range remarks(t.after.Blocking, changed) {
+			t.lines = append(t.lines, objects.Truncate("phase "+ph.Name+": "+remark.String()))
 		}
 	}
-
-	return lines
 }
 
 // moved reports whether a phase changed its state, or a tenth of its objects did.

@@ -77,8 +77,5 @@ func (j *Install) Assess(s State, now time.Time) Outcome {
 // failed returns the outcome of a wait that cannot succeed.
 func failed(reason string) Outcome { return Outcome{Done: true, Failed: true, Reason: reason} }
 
-// Delete assesses a deletion.
-type Delete struct{}
-
-// Assess returns whether the package is deleted.
-func (Delete) Assess(s State, _ time.Time) Outcome { return Outcome{Done: s.Gone} }
+// AssessDeletion returns whether a package is deleted.
+func AssessDeletion(s State, _ time.Time) Outcome { return Outcome{Done: s.Gone} }

@@ -50,9 +50,12 @@ type screen struct {
 
 // head adds the name, the state and the fields of the package.
 func (s *screen) head() {
-	target := Target{Scope: corev1alpha1.ScopeOf(s.Namespace), Namespace: s.Namespace, Name: s.Name}
-	s.Line(s.Styles.Strong(terminal.Line(target.String())))
-	s.field("Status", s.tone()(s.Summary.Words())+s.also())
+	s.Line(s.Styles.Strong(terminal.Line(TargetFor(s.Namespace, s.Name).String())))
+	also := ""
+	if s.Available && s.Summary != SummaryAvailable && s.Summary != SummaryDeleting {
+		also = " (the previous revision is available)"
+	}
+	s.field("Status", StateText(s.Summary, s.Styles)+also)
 	if s.Summary != SummaryAvailable {
 		s.why()
 	}
@@ -79,23 +82,15 @@ func (s *screen) head() {
 	s.field("Age", age(s.Created, s.now))
 }
 
-// tone returns the style of the state: good, busy or bad.
-func (s *screen) tone() func(string) string {
-	switch s.Summary {
+// StateText returns the words for a state in their colour: good, busy or bad.
+func StateText(state Summary, styles terminal.Styles) string {
+	switch state {
 	case SummaryAvailable:
-		return s.Styles.Good
+		return styles.Good(state.Words())
 	case SummaryPending, SummaryProgressing, SummaryDeleting, SummaryPaused, SummaryWaiting, SummaryAwaiting:
-		return s.Styles.Busy
+		return styles.Busy(state.Words())
 	}
-	return s.Styles.Bad
-}
-
-// also returns a remark if the package works although its newest revision does not.
-func (s *screen) also() string {
-	if s.Available && s.Summary != SummaryAvailable && s.Summary != SummaryDeleting {
-		return " (the previous revision is available)"
-	}
-	return ""
+	return styles.Bad(state.Words())
 }
 
 // why shows the message and the remedy.

@@ -307,7 +307,21 @@ type Target struct {
 
 // TargetOf returns the target of a package.
 func TargetOf(pkg corev1alpha1.GenericPackage) Target {
-	return Target{Scope: corev1alpha1.ScopeOf(pkg.GetNamespace()), Namespace: pkg.GetNamespace(), Name: pkg.GetName()}
+	return TargetFor(pkg.GetNamespace(), pkg.GetName())
+}
+
+// TargetFor returns the target of a name in a namespace, which is empty for a ClusterPackage.
+func TargetFor(namespace, name string) Target {
+	return Target{Scope: corev1alpha1.ScopeOf(namespace), Namespace: namespace, Name: name}
+}
+
+// ScopeFlag is the flag that commands about the catalogue of a namespace, or of the cluster if it is
+// empty, need after a name.
+func ScopeFlag(namespace string) string {
+	if namespace == "" {
+		return " --cluster"
+	}
+	return " -n " + namespace
 }
 
 // Kind is Package or ClusterPackage.

@@ -45,17 +45,12 @@ func awayRemedy(t Target, pkg corev1alpha1.GenericPackage, reason string) string
 
 // unresolvedRemedy is the remedy if packageRef does not lead to a version.
 func unresolvedRemedy(t Target, pkg corev1alpha1.GenericPackage) string {
-	where := " --cluster"
-	if t.Namespace != "" {
-		where = " -n " + t.Namespace
-	}
-
 	switch name := SubjectOf(pkg); summary.Current(pkg, corev1alpha1.ConditionResolved).Reason {
 	case corev1alpha1.ReasonDowngradeRefused:
 		return "Allow the lower version once: kubectl package upgrade " + t.Flags() + " --allow-downgrade"
 	case corev1alpha1.ReasonNoMatchingVersion:
 		return fmt.Sprintf("To see the versions, and why they do not fit: kubectl package available %s%s. Then choose another constraint: kubectl package upgrade %s --version CONSTRAINT",
-			name, where, t.Flags())
+			name, ScopeFlag(t.Namespace), t.Flags())
 	}
 	return ""
 }
