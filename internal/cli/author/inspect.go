@@ -22,7 +22,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader"
-	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
 // inspectCommand is kubectl package inspect.
@@ -112,19 +111,13 @@ func (c *inspectCommand) run(ctx context.Context, source string) error {
 
 // schema returns the configuration schema of the package, or of one of its components.
 func (c *inspectCommand) schema(source string, files loader.Files) (*apiextensionsv1.JSONSchemaProps, error) {
-	for _, part := range loader.Parts(files) {
-		if part.Component != c.preview.component {
-			continue
-		}
-		read, problems := manifest.Read(part.Files, part.Component)
-		if read == nil {
-			return nil, problems.Err()
-		}
-
-		return read.Manifest.Spec.Config.OpenAPIV3Schema, nil
-	}
-
-	if c.preview.component != "" {
+	result, problems, exists := content.ReadManifest(files, c.preview.component)
+	switch {
+	case result != nil:
+		return result.Manifest.Spec.Config.OpenAPIV3Schema, nil
+	case exists:
+		return nil, problems.Err()
+	case c.preview.component != "":
 		return nil, fmt.Errorf("%s has no component %s; it has: %s", source, c.preview.component, strings.Join(content.ComponentsOf(files), ", "))
 	}
 	return nil, errors.New(source + " has no manifest.yaml")
@@ -160,18 +153,14 @@ func drawTree(pkg *loader.Package, object manifestsv1alpha1.TemplateContextPacka
 		}
 		fmt.Fprintf(&b, "└── Phase %s\n", terminal.Line(ph.Name))
 		for _, obj := range ph.Objects {
-			fmt.Fprintf(&b, "%s%s\n", leaf, terminal.Line(leafText(obj)))
+			var u unstructured.Unstructured
+			text := "an object that cannot be read"
+			if json.Unmarshal(obj.Object.Raw, &u.Object) == nil {
+				text = fmt.Sprintf("%s %s/%s", u.GroupVersionKind(), u.GetNamespace(), u.GetName())
+			}
+			fmt.Fprintf(&b, "%s%s\n", leaf, terminal.Line(text))
 		}
 	}
 
 	return b.String()
-}
-
-// leafText describes an object in a tree, with its group, version and kind.
-func leafText(obj corev1alpha1.ObjectSetObject) string {
-	var u unstructured.Unstructured
-	if err := json.Unmarshal(obj.Object.Raw, &u.Object); err != nil {
-		return "an object that cannot be read"
-	}
-	return fmt.Sprintf("%s %s/%s", u.GroupVersionKind(), u.GetNamespace(), u.GetName())
 }

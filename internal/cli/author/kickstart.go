@@ -22,12 +22,11 @@ import (
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/loader"
 )
 
-// Kickstart turns plain objects into packages.
-type Kickstart struct {
-	Streams    genericiooptions.IOStreams
+// kickstartCommand is kubectl package kickstart.
+type kickstartCommand struct {
+	streams    genericiooptions.IOStreams
 	registry   content.RegistryFlags
 	files      []string
 	bundle     string
@@ -53,7 +52,7 @@ docs/packages/kickstart.md`
 
 // newKickstart returns the command kickstart.
 func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
-	c := Kickstart{Streams: streams}
+	c := kickstartCommand{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "kickstart PKG_NAME",
 		Short: "Create a package from Kubernetes objects or a rendered Helm chart",
@@ -97,7 +96,7 @@ const (
 )
 
 // options checks the flags, and returns the options of the package. Errors are errors of usage.
-func (c *Kickstart) options(folder string) (kickstart.Options, error) {
+func (c *kickstartCommand) options(folder string) (kickstart.Options, error) {
 	opts := kickstart.Options{Name: filepath.Base(filepath.Clean(folder)), Namespace: c.namespace, NoNamespaces: !c.namespaces}
 	if err := checkName(opts.Name); err != nil {
 		return opts, err
@@ -122,7 +121,7 @@ func (c *Kickstart) options(folder string) (kickstart.Options, error) {
 }
 
 // kinds checks the version, the scope, and the kinds that flags name.
-func (c *Kickstart) kinds(opts *kickstart.Options) error {
+func (c *kickstartCommand) kinds(opts *kickstart.Options) error {
 	opts.Version = strings.TrimPrefix(c.version, "v")
 	if c.version != "" {
 		if _, err := semver.StrictNewVersion(opts.Version); err != nil {
@@ -161,19 +160,14 @@ func (c *Kickstart) kinds(opts *kickstart.Options) error {
 }
 
 // run reads the objects, makes the package, and writes it to a new folder.
-func (c *Kickstart) run(ctx context.Context, folder string, opts kickstart.Options) error {
+func (c *kickstartCommand) run(ctx context.Context, folder string, opts kickstart.Options) error {
 	// Lstat also finds a symbolic link that leads nowhere.
 	if _, err := os.Lstat(folder); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s exists: name a new folder, or remove this one", folder)
 	}
-	files, err := content.NewInputs(c.Streams.In).All(ctx, c.files)
+	inputs, err := content.NewInputs(c.streams.In).All(ctx, c.files)
 	if err != nil {
 		return err
-	}
-
-	inputs := make([]kickstart.Input, len(files))
-	for i, file := range files {
-		inputs[i] = kickstart.Input(file)
 	}
 
 	var notes []string
@@ -189,27 +183,34 @@ func (c *Kickstart) run(ctx context.Context, folder string, opts kickstart.Optio
 
 	made, err := kickstart.Make(inputs, opts)
 	if err != nil {
-		return content.Reported(c.Streams, err, "%s in the input: nothing was written")
+		return content.Reported(c.streams, err, "%s in the input: nothing was written")
 	}
 	made.Notes = append(notes, made.Notes...)
 
-	return c.Write(ctx, folder, opts, made)
+	return c.write(ctx, folder, opts, made)
 }
 
-// Write writes a new package, with its fixtures.
-func (c *Kickstart) Write(ctx context.Context, folder string, opts kickstart.Options, made *kickstart.Result) error {
+// write writes a new package, with its fixtures if the package is valid.
+func (c *kickstartCommand) write(ctx context.Context, folder string, opts kickstart.Options, made *kickstart.Result) error {
 	// The package is checked with a provisional lock and written in any case, so that the author
 	// can correct it.
-	found, err := (&checkFlags{}).validate(ctx, "", provisional(made))
+	checked := maps.Clone(made.Files)
+	if made.ProvisionalLock != nil {
+		checked[lockFile] = made.ProvisionalLock
+	}
+	found, err := (&checkFlags{}).validate(ctx, "", checked)
 	if err != nil {
 		return err
 	}
-	if err := content.WriteFolder(folder, withFixtures(ctx, made)); err != nil {
+	if fixtures, err := testrunner.Fixtures(ctx, checked); err == nil {
+		maps.Copy(made.Files, fixtures)
+	}
+	if err := content.WriteFolder(folder, made.Files); err != nil {
 		return err
 	}
 
 	c.print(folder, opts.Name, made)
-	content.PrintFindings(c.Streams.ErrOut, terminal.StylesFor(c.Streams.ErrOut), found)
+	content.PrintFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), found)
 	if !found.Valid {
 		return fmt.Errorf("%s in the new package %s: correct them there", content.Problems(len(found.Problems)), folder)
 	}
@@ -217,7 +218,7 @@ func (c *Kickstart) Write(ctx context.Context, folder string, opts kickstart.Opt
 }
 
 // readBundle pulls the two folders of a bundle.
-func (c *Kickstart) readBundle(ctx context.Context) (*kickstart.Bundle, error) {
+func (c *kickstartCommand) readBundle(ctx context.Context) (*kickstart.Bundle, error) {
 	manifests, err := c.registry.PullFrom(ctx, kickstart.BundleManifests, c.bundle, nil)
 	if err != nil {
 		return nil, err
@@ -250,39 +251,20 @@ func (c *Kickstart) readBundle(ctx context.Context) (*kickstart.Bundle, error) {
 }
 
 // print reports the package, and the work that remains for its author.
-func (c *Kickstart) print(folder, called string, made *kickstart.Result) {
-	fmt.Fprintf(c.Streams.Out, "Kickstarted the %q package with %d objects.\n", called, made.Objects)
+func (c *kickstartCommand) print(folder, called string, made *kickstart.Result) {
+	fmt.Fprintf(c.streams.Out, "Kickstarted the %q package with %d objects.\n", called, made.Objects)
 	if len(made.Unprobed) > 0 {
-		fmt.Fprintln(c.Streams.Out, "No probe is known for these kinds. If there is something to wait for, add one to spec.availabilityProbes:")
+		fmt.Fprintln(c.streams.Out, "No probe is known for these kinds. If there is something to wait for, add one to spec.availabilityProbes:")
 		for _, kind := range made.Unprobed {
-			fmt.Fprintf(c.Streams.Out, "- %s\n", terminal.Line(kind))
+			fmt.Fprintf(c.streams.Out, "- %s\n", terminal.Line(kind))
 		}
 	}
 
 	for _, note := range made.Notes {
-		fmt.Fprintf(c.Streams.ErrOut, "note: %s\n", terminal.Line(note))
+		fmt.Fprintf(c.streams.ErrOut, "note: %s\n", terminal.Line(note))
 	}
 
 	if made.ProvisionalLock != nil {
-		fmt.Fprintf(c.Streams.Out, "Next, pin its images: kubectl package update %s\n", terminal.Line(folder))
+		fmt.Fprintf(c.streams.Out, "Next, pin its images: kubectl package update %s\n", terminal.Line(folder))
 	}
-}
-
-// provisional adds a lock, so that the rest of the package can be checked.
-func provisional(made *kickstart.Result) loader.Files {
-	if made.ProvisionalLock == nil {
-		return made.Files
-	}
-	files := maps.Clone(made.Files)
-	files[lockFile] = made.ProvisionalLock
-	return files
-}
-
-// withFixtures adds the fixtures, if the package is valid.
-func withFixtures(ctx context.Context, made *kickstart.Result) loader.Files {
-	files := maps.Clone(made.Files)
-	if fixtures, err := testrunner.Fixtures(ctx, provisional(made)); err == nil {
-		maps.Copy(files, fixtures)
-	}
-	return files
 }

@@ -118,10 +118,9 @@ func (c *updateCommand) repository(ctx context.Context, source manifestsv1alpha1
 		return nil, err
 	}
 
-	image, err := c.registry.PullFrom(ctx, repository.Folder, ref, nil)
+	files, err := c.registry.RepositoryFiles(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-
-	return repository.FromImage(source.Image, image.Files)
+	return repository.FromImage(source.Image, files)
 }

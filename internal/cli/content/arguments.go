@@ -29,11 +29,6 @@ func BaseName(ref name.Reference) string {
 	return strings.ReplaceAll(path[strings.LastIndex(path, "/")+1:], "_", "-")
 }
 
-// isURL reports whether an argument is the address of a file on a web server.
-func isURL(arg string) bool {
-	return strings.HasPrefix(arg, "https://") || strings.HasPrefix(arg, "http://")
-}
-
 // ImageReference parses the reference of an image. Errors call it noun.
 func ImageReference(noun, text string) (name.Reference, error) {
 	ref, err := name.ParseReference(text)

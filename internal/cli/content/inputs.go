@@ -51,7 +51,7 @@ func (in *Inputs) One(ctx context.Context, name string) error {
 	if name == "-" {
 		return in.read("standard input", in.stdin)
 	}
-	if isURL(name) {
+	if strings.HasPrefix(name, "https://") || strings.HasPrefix(name, "http://") {
 		return in.fetch(ctx, name)
 	}
 	info, err := os.Stat(name)

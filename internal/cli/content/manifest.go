@@ -8,18 +8,26 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/manifest"
+	"lockstep.run/lockstep/internal/loader/violation"
 )
 
 // ManifestOf returns the manifest of a component; nil if it cannot be read, because the manager
 // reports that error.
 func ManifestOf(files loader.Files, component string) *manifest.Result {
+	result, _, _ := ReadManifest(files, component)
+	return result
+}
+
+// ReadManifest reads the manifest of a component. exists is false if the package does not have the
+// component.
+func ReadManifest(files loader.Files, component string) (result *manifest.Result, problems violation.Violations, exists bool) {
 	parts := loader.Parts(files)
 	i := slices.IndexFunc(parts, func(p loader.Part) bool { return p.Component == component })
 	if i < 0 {
-		return nil
+		return nil, nil, false
 	}
-	result, _ := manifest.Read(parts[i].Files, component)
-	return result
+	result, problems = manifest.Read(parts[i].Files, component)
+	return result, problems, true
 }
 
 // CheckScope returns an error that names the right flag if a package does not allow a scope.

@@ -82,7 +82,7 @@ func (r *RegistryFlags) trusts(reg string) bool {
 	return r.all || r.caFile == "" && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
-// Pull returns the files of an image.
+// Pull reads the files of a package. It returns none if the image is not a package.
 func (r *RegistryFlags) Pull(ctx context.Context, ref string) (loader.Files, error) {
 	image, err := r.PullFrom(ctx, "", ref, nil)
 	if err != nil {
@@ -93,16 +93,11 @@ func (r *RegistryFlags) Pull(ctx context.Context, ref string) (loader.Files, err
 
 // PullFrom reads a folder of an image. keys, if any, precede the Docker credentials.
 func (r *RegistryFlags) PullFrom(ctx context.Context, folder, ref string, keys authn.Keychain) (*registry.Image, error) {
-	return r.pullAs(ctx, folder, ref, registry.Access{Keychain: keys})
-}
-
-// pullAs is PullFrom with any restrictions of the read.
-func (r *RegistryFlags) pullAs(ctx context.Context, folder, ref string, access registry.Access) (*registry.Image, error) {
 	puller, err := r.Puller(folder, ref)
 	if err != nil {
 		return nil, err
 	}
-	image, err := puller.With(access).Pull(ctx, ref)
+	image, err := puller.With(registry.Access{Keychain: keys}).Pull(ctx, ref)
 	return image, Advise(err)
 }
 
@@ -216,11 +211,6 @@ func (r *RegistryFlags) remote(ctx context.Context, reg name.Registry) ([]remote
 	}, nil
 }
 
-// PackageFiles reads the files of a package. It returns none if the image is not a package.
-func (r *RegistryFlags) PackageFiles(ctx context.Context, ref string) (loader.Files, error) {
-	return r.Pull(ctx, ref)
-}
-
 // RepositoryFiles reads the files of a repository of packages. It returns none if the image is not
 // a repository.
 func (r *RegistryFlags) RepositoryFiles(ctx context.Context, ref string) (loader.Files, error) {
@@ -287,4 +277,32 @@ func (t tlsOnly) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, errPlainHTTP
 	}
 	return t.next.RoundTrip(request)
+}
+
+// Signatures returns the digests of the bundles that verify an image, and a lower bound for the
+// number of further ones.
+func (r *RegistryFlags) Signatures(ctx context.Context, ref, digest string) (bundles []v1.Hash, unread int, err error) {
+	puller, err := r.Puller("", ref)
+	if err != nil {
+		return nil, 0, err
+	}
+	bundles, unread, err = puller.Signatures(ctx, ref, digest)
+	return bundles, unread, Advise(err)
+}
+
+// reference parses the reference of an image, by tag or by digest.
+func (r *RegistryFlags) reference(text string) (name.Reference, error) {
+	insecure, err := r.hosts()
+	if err != nil {
+		return nil, err
+	}
+	ref, err := name.ParseReference(text)
+	if err != nil {
+		return nil, fmt.Errorf("invalid image %q: write it as host/path:tag or host/path@sha256:…", text)
+	}
+	if reg := ref.Context().RegistryStr(); r.trusts(reg) || insecure[reg] {
+		ref, err = name.ParseReference(text, name.Insecure)
+	}
+
+	return ref, err
 }

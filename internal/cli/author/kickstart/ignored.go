@@ -2,6 +2,7 @@ package kickstart
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -34,9 +35,10 @@ func (m *maker) ignoredFields(all []*object) {
 
 	for _, o := range all {
 		by := "cert-manager"
+		injects := func(key string) bool { return strings.HasPrefix(key, injectAnnotations) }
 		if w := writers[o]; w != nil {
 			by = w.String()
-		} else if !o.injected() {
+		} else if !slices.ContainsFunc(fields.Keys(fields.Map(o.value, "metadata", "annotations")), injects) {
 			continue
 		}
 
@@ -52,16 +54,6 @@ func (m *maker) ignoredFields(all []*object) {
 		o.annotate(corev1alpha1.IgnoredFieldsAnnotation, strings.Join(pointers, "\n"))
 		m.note("%s can fill in fields of %s: its values are kept (%s)", by, o, strings.Join(pointers, ", "))
 	}
-}
-
-// injected reports whether cert-manager is to fill in the certificate authority.
-func (o *object) injected() bool {
-	for key := range fields.Map(o.value, "metadata", "annotations") {
-		if strings.HasPrefix(key, injectAnnotations) {
-			return true
-		}
-	}
-	return false
 }
 
 // filledIn returns the JSON pointers of the object's fields that others fill in. A field that the

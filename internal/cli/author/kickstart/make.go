@@ -73,7 +73,12 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 
 	// Parameters come last, because the steps above compare names and namespaces, which become
 	// expressions here.
-	m.parametrize(all)
+	if m.wants(Namespaces) {
+		m.namespaces(all)
+	}
+	for _, o := range all {
+		m.workload(o)
+	}
 
 	files := loader.Files{}
 	if err := m.write(files, all); err != nil {
@@ -84,7 +89,7 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 		return nil, err
 	}
 
-	lock, err := ProvisionalLock(files[manifestFile])
+	lock, err := m.lock()
 	if err != nil {
 		return nil, err
 	}

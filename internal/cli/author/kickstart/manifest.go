@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
-	"sigs.k8s.io/yaml"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/author/fields"
 )
 
 const (
@@ -85,29 +85,25 @@ func (m *maker) version() string {
 		found[match[1]] = true
 	}
 
-	if len(found) != 1 {
+	versions := slices.Collect(maps.Keys(found))
+	if len(versions) != 1 {
 		return ""
 	}
-
-	version := slices.Collect(maps.Keys(found))[0]
 	// A label cannot have a plus sign. Charts write _ instead.
-	if _, err := semver.StrictNewVersion(version); err != nil {
+	if _, err := semver.StrictNewVersion(versions[0]); err != nil {
 		return ""
 	}
-
-	return version
+	return versions[0]
 }
 
-// ProvisionalLock returns a lock with a zero digest for each image of a manifest; nil if it has no
-// images.
-func ProvisionalLock(manifest []byte) ([]byte, error) {
-	var m manifestsv1alpha1.PackageManifest
-	if err := yaml.Unmarshal(manifest, &m); err != nil || len(m.Spec.Images) == 0 {
-		return nil, err
+// lock returns a lock with a zero digest for each image; nil if there are no images.
+func (m *maker) lock() ([]byte, error) {
+	if len(m.images) == 0 {
+		return nil, nil
 	}
 	var images []any
-	for _, i := range m.Spec.Images {
-		images = append(images, map[string]any{"name": i.Name, "image": i.Image, "digest": "sha256:" + strings.Repeat("0", 64)})
+	for _, i := range m.images {
+		images = append(images, map[string]any{"name": fields.Get(i, "name"), "image": fields.Get(i, "image"), "digest": "sha256:" + strings.Repeat("0", 64)})
 	}
 
 	data, _, err := encode(map[string]any{

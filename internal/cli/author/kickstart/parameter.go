@@ -120,16 +120,6 @@ func identifier(name string) string {
 	}), "value")
 }
 
-// parametrize replaces fields by expressions.
-func (m *maker) parametrize(all []*object) {
-	if m.wants(Namespaces) {
-		m.namespaces(all)
-	}
-	for _, o := range all {
-		m.workload(o)
-	}
-}
-
 // plurals are the names that kinds with pods have in the configuration.
 var plurals = map[string]string{
 	"Deployment": "deployments", "StatefulSet": "statefulSets", "DaemonSet": "daemonSets", "ReplicaSet": "replicaSets",

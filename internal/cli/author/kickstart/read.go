@@ -10,16 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/cli/author/fields"
+	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
 // Input is one file of objects; messages use its name.
-type Input struct {
-	Name string
-	Data []byte
-}
+type Input = content.Input
 
 // read reads all objects; notes name skipped documents. The error is of type
 // violation.Violations.

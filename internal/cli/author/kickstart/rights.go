@@ -49,7 +49,9 @@ func (m *maker) putBehind(job *object, targets []*object) {
 // distinguish them, such as "patch" from "create". If no words do, it returns all of them.
 func patchers(jobs []*object) []*object {
 	out := gates.Filter(jobs, func(job *object) bool {
-		return slices.ContainsFunc(append(gates.CommandTexts(job), job.name()), saysPatch)
+		text := strings.ToLower(strings.Join(append(gates.CommandTexts(job), job.name()), " "))
+		words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) })
+		return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(patchWords, w) })
 	})
 	if len(out) == 0 {
 		return jobs
@@ -59,12 +61,6 @@ func patchers(jobs []*object) []*object {
 
 // patchWords are the words that tell a Job that patches from one that creates.
 var patchWords = []string{"patch", "patches", "inject", "update", "webhook", "webhooks", "crd", "crds"}
-
-// saysPatch reports whether a text has one of the words, as a whole word.
-func saysPatch(text string) bool {
-	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) })
-	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(patchWords, w) })
-}
 
 // dependents moves workloads behind the package's own resources if they call a Service whose pods a
 // controller creates from those resources. Before that, they might never become ready.

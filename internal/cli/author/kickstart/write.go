@@ -86,24 +86,15 @@ func encode(v any) (data []byte, templated bool, err error) {
 		}
 	})
 
-	out, err := format(v)
-	if err != nil || len(expressions) == 0 {
-		return out, false, err
-	}
-
-	// Braces of the input are text, and a template would evaluate them.
-	return []byte(strings.NewReplacer(append(expressions, "{{", `{{ "{{" }}`)...).Replace(string(out))), true, nil
-}
-
-// format writes YAML in the style of kubectl.
-func format(v any) ([]byte, error) {
+	// The YAML is in the style of kubectl.
 	var out bytes.Buffer
 	enc := yaml.NewEncoder(&out)
 	enc.SetIndent(2)
 	enc.CompactSeqIndent()
-	if err := enc.Encode(v); err != nil {
-		return nil, err
+	if err := cmp.Or(enc.Encode(v), enc.Close()); err != nil || len(expressions) == 0 {
+		return out.Bytes(), false, err
 	}
 
-	return out.Bytes(), enc.Close()
+	// Braces of the input are text, and a template would evaluate them.
+	return []byte(strings.NewReplacer(append(expressions, "{{", `{{ "{{" }}`)...).Replace(out.String())), true, nil
 }

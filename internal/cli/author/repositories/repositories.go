@@ -228,11 +228,11 @@ func (c *repositoryCommand) remove(ctx context.Context, path string, ref name.Re
 
 // pull writes the repository in an image to a file.
 func (c *repositoryCommand) pull(ctx context.Context, path string, _ name.Reference, text string) error {
-	image, err := c.registry.PullFrom(ctx, repository.Folder, text, nil)
+	files, err := c.registry.RepositoryFiles(ctx, text)
 	if err != nil {
 		return err
 	}
-	index, err := repository.FromImage(text, image.Files)
+	index, err := repository.FromImage(text, files)
 	if err != nil {
 		return err
 	}

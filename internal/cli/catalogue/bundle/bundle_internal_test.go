@@ -58,7 +58,7 @@ func (r *registries) Resolve(_ context.Context, ref string) (string, error) {
 	return d.Digest.String(), nil
 }
 
-func (r *registries) PackageFiles(_ context.Context, ref string) (loader.Files, error) {
+func (r *registries) Pull(_ context.Context, ref string) (loader.Files, error) {
 	r.read = append(r.read, ref)
 	_, digest, _ := strings.Cut(ref, "@")
 	return r.files[digest], nil

@@ -17,8 +17,8 @@ import (
 type Content interface {
 	// Resolve returns the digest that a reference leads to.
 	Resolve(ctx context.Context, ref string) (string, error)
-	// PackageFiles reads the files of a package. It returns none if the image is not a package.
-	PackageFiles(ctx context.Context, ref string) (loader.Files, error)
+	// Pull reads the files of a package. It returns none if the image is not a package.
+	Pull(ctx context.Context, ref string) (loader.Files, error)
 	// RepositoryFiles reads the files of a repository of packages. It returns none if the image is
 	// not a repository.
 	RepositoryFiles(ctx context.Context, ref string) (loader.Files, error)
@@ -73,7 +73,7 @@ func (c *collection) add(ctx context.Context, ref string) error {
 	c.digests[ref] = digest
 	// The files are read by digest, so that they belong to the saved image even if the tag moves.
 	pinned := repositoryOf(ref) + "@" + digest
-	files, err := c.content.PackageFiles(ctx, pinned)
+	files, err := c.content.Pull(ctx, pinned)
 	if err != nil {
 		return err
 	}

@@ -128,20 +128,15 @@ func push(ctx context.Context, to Registries, index v1.ImageIndex, d v1.Descript
 		return err
 	}
 	if d.MediaType.IsIndex() {
-		child, err := index.ImageIndex(d.Digest)
-		if err == nil {
+		var child v1.ImageIndex
+		if child, err = index.ImageIndex(d.Digest); err == nil {
 			err = remote.WriteIndex(parsed, child, options...)
 		}
-		if err != nil {
-			return fmt.Errorf("push %s: %w", target, err)
+	} else {
+		var image v1.Image
+		if image, err = index.Image(d.Digest); err == nil {
+			err = remote.Write(parsed, image, options...)
 		}
-
-		return nil
-	}
-
-	image, err := index.Image(d.Digest)
-	if err == nil {
-		err = remote.Write(parsed, image, options...)
 	}
 	if err != nil {
 		return fmt.Errorf("push %s: %w", target, err)

@@ -129,21 +129,18 @@ func (s *saving) write(parsed name.Reference, ref string, options []remote.Optio
 		return v1.Hash{}, err
 	}
 	if got.MediaType.IsIndex() {
-		index, err := got.ImageIndex()
-		if err == nil {
+		var index v1.ImageIndex
+		if index, err = got.ImageIndex(); err == nil {
 			err = s.path.WriteIndex(index)
 		}
-		if err != nil {
-			return v1.Hash{}, err
-		}
 	} else {
-		image, err := got.Image()
-		if err == nil {
+		var image v1.Image
+		if image, err = got.Image(); err == nil {
 			err = s.path.WriteImage(image)
 		}
-		if err != nil {
-			return v1.Hash{}, err
-		}
+	}
+	if err != nil {
+		return v1.Hash{}, err
 	}
 
 	s.descriptors = append(s.descriptors, v1.Descriptor{
