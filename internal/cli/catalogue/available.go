@@ -82,7 +82,11 @@ func (c *availableCommand) named(args []string) (name, version string, err error
 	case c.everywhere:
 		return "", "", errors.New("--all-namespaces lists packages: leave out NAME")
 	}
-	return nameAndVersion(args[0])
+	name, version, slash := strings.Cut(args[0], "/")
+	if name == "" || slash && version == "" || strings.Contains(version, "/") {
+		return "", "", fmt.Errorf("%q is neither NAME nor NAME/VERSION of a package", args[0])
+	}
+	return name, strings.TrimPrefix(version, "v"), nil
 }
 
 // availablePackage is a row of the list.

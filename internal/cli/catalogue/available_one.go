@@ -16,15 +16,6 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// nameAndVersion divides NAME[/VERSION].
-func nameAndVersion(arg string) (name, version string, err error) {
-	name, version, slash := strings.Cut(arg, "/")
-	if name == "" || slash && version == "" || strings.Contains(version, "/") {
-		return "", "", fmt.Errorf("%q is neither NAME nor NAME/VERSION of a package", arg)
-	}
-	return name, strings.TrimPrefix(version, "v"), nil
-}
-
 // availableReport is a package with its versions, as JSON and YAML.
 type availableReport struct {
 	Name     string                       `json:"name"`
@@ -61,20 +52,34 @@ func (c *availableCommand) one(ctx context.Context, cl *cluster.Cluster, name, v
 		version = newest.Version.Version
 	}
 
-	report := reportOf(found)
-	if version != "" {
-		if report.Versions, err = only(report, version); err != nil {
-			return err
+	report, known := &availableReport{Name: name, Display: found.Display}, []string{}
+	why := found.Why()
+	for _, o := range desired.NewestFirst(found.Offered) {
+		v := availableVersionReport{AvailableVersion: o.Version, Source: o.Source(), NotHere: why[o.Version.Version]}
+		if parsed, err := versions.Parse(v.Version); err == nil && parsed.Prerelease() != "" && v.NotHere == "" {
+			v.NotHere = "is a prerelease: add --prereleases to include it"
+		}
+		known = append(known, v.Version)
+		if version == "" || v.Version == version {
+			report.Versions = append(report.Versions, v)
 		}
 	}
 
-	if c.schema || c.example {
+	switch {
+	case len(report.Versions) == 0:
+		return fmt.Errorf("version %s of %s is not offered; the offered versions are: %s", version, name, strings.Join(known[:min(len(known), limits.VersionsNamed)], ", "))
+	case c.schema || c.example:
 		return c.values(name, &report.Versions[0].AvailableVersion)
 	}
-
-	sayPrereleases(report)
 	return c.Output.Write(c.Streams.Out, report, func(styles terminal.Styles) string {
-		return availableText(report, version != "", styles)
+		t := &availableWriter{terminal.Writer{Styles: styles}}
+		t.head(report)
+		if version != "" {
+			t.version(&report.Versions[0])
+		} else {
+			t.versions(report)
+		}
+		return t.String()
 	})
 }
 
@@ -97,50 +102,6 @@ func (c *availableCommand) values(name string, v *corev1alpha1.AvailableVersion)
 	return c.Output.Write(c.Streams.Out, keys, func(styles terminal.Styles) string {
 		return styles.Strong(terminal.Line(name+" "+v.Version)) + "\n" + describe.ConfigText(keys, styles)
 	})
-}
-
-// reportOf returns the report of a package, with its highest version first.
-func reportOf(found *desired.Chosen) *availableReport {
-	r := &availableReport{Name: found.Name, Display: found.Display}
-	why := found.Why()
-	for _, o := range desired.NewestFirst(found.Offered) {
-		r.Versions = append(r.Versions, availableVersionReport{AvailableVersion: o.Version, Source: o.Source(), NotHere: why[o.Version.Version]})
-	}
-	return r
-}
-
-// sayPrereleases gives each matching prerelease the reason why it is not chosen by itself.
-func sayPrereleases(r *availableReport) {
-	for i := range r.Versions {
-		v := &r.Versions[i]
-		if parsed, err := versions.Parse(v.Version); err == nil && parsed.Prerelease() != "" && v.NotHere == "" {
-			v.NotHere = "is a prerelease: add --prereleases to include it"
-		}
-	}
-}
-
-// only returns one version of a report, or an error that lists the offered ones.
-func only(r *availableReport, version string) ([]availableVersionReport, error) {
-	var known []string
-	for _, v := range r.Versions {
-		if v.Version == version {
-			return []availableVersionReport{v}, nil
-		}
-		known = append(known, v.Version)
-	}
-	return nil, fmt.Errorf("version %s of %s is not offered; the offered versions are: %s", version, r.Name, strings.Join(known[:min(len(known), limits.VersionsNamed)], ", "))
-}
-
-// availableText prints a package with a list of versions, or with the details of the only one.
-func availableText(r *availableReport, one bool, styles terminal.Styles) string {
-	t := &availableWriter{terminal.Writer{Styles: styles}}
-	t.head(r)
-	if one {
-		t.version(&r.Versions[0])
-		return t.String()
-	}
-	t.versions(r)
-	return t.String()
 }
 
 // availableWriter collects the text of a package. It escapes all texts, because repositories choose
@@ -228,9 +189,9 @@ func (t *availableWriter) version(v *availableVersionReport) {
 // requirements prints the dependencies of a version, the APIs it brings, and how often it can be
 // installed.
 func (t *availableWriter) requirements(v *availableVersionReport) {
-	t.field("Installs as", map[corev1alpha1.Scope]string{
-		corev1alpha1.ScopeCluster: "ClusterPackage", corev1alpha1.ScopeNamespaced: "Package",
-	}[oneScope(v.Scopes)])
+	if len(v.Scopes) == 1 { // otherwise both are possible
+		t.field("Installs as", v.Scopes[0].Kind("Package"))
+	}
 	if v.UniqueInScope != "" {
 		t.field("At most", "one in a "+strings.ToLower(string(v.UniqueInScope)))
 	}
@@ -244,14 +205,6 @@ func (t *availableWriter) requirements(v *availableVersionReport) {
 	}
 
 	t.field("Provides", strings.Join(apis, ", "))
-}
-
-// oneScope is empty if both scopes are possible.
-func oneScope(scopes []corev1alpha1.Scope) corev1alpha1.Scope {
-	if len(scopes) == 1 {
-		return scopes[0]
-	}
-	return ""
 }
 
 // constraintsText returns the constraints of a version in one line.

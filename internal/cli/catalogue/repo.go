@@ -41,38 +41,20 @@ repositories, see kubectl package repository.`,
 func (c *repoCommand) named(cmd *cobra.Command, run func(context.Context, cluster.Name) error, checks ...func() error) *cobra.Command {
 	cmd.Args = command.Takes("NAME")
 	cmd.ValidArgsFunction = c.Completes((*cluster.Cluster).CompleteRepositories)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var n cluster.Name
-		var err error
-		if len(args) > 0 {
-			n, err = c.parse(args[0])
-		}
-
-		// The first error wins: the argument's, then the flags'.
-		for _, check := range append(checks, c.Output.Check) {
-			if err == nil {
-				err = check()
-			}
-		}
-
-		if err != nil {
-			return command.UsageError(cmd, err)
-		}
-		return run(cmd.Context(), n)
-	}
-
-	c.Connects(cmd)
+	c.About(cmd, c.parse, run, checks...)
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "a ClusterPackageRepository")
 	return cmd
 }
 
-// parse reads the name of a repository, and adds the scope of --cluster.
-func (c *repoCommand) parse(arg string) (cluster.Name, error) {
-	n, err := cluster.ParseRepository(arg)
-	if err != nil {
+// parse reads the name of a repository, if there is an argument, and adds the scope of --cluster.
+func (c *repoCommand) parse(args []string) (n cluster.Name, err error) {
+	if len(args) == 0 {
+		return n, nil
+	}
+	if n, err = cluster.ParseRepository(args[0]); err != nil {
 		return n, err
 	}
-	return n.Scoped(arg, c.cluster)
+	return n.Scoped(args[0], c.cluster)
 }
 
 // find connects, and reads a repository.

@@ -49,7 +49,7 @@ interval, the priority or a folder in a git repository, see docs/api-reference.m
 	c.named(cmd, nil)
 	cmd.Args, cmd.ValidArgsFunction = command.Takes("NAME", "[IMAGE]"), cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		n, err := c.parse(args[0])
+		n, err := c.parse(args)
 		if len(args) > 1 {
 			if c.spec.image != "" && c.spec.image != args[1] {
 				err = cmp.Or(err, fmt.Errorf("%s and --url %s contradict each other", args[1], c.spec.image))

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -146,7 +147,7 @@ func repositoryScreen(r corev1alpha1.GenericPackageRepository, styles terminal.S
 	t.Line(styles.Strong(terminal.Line(cluster.RepositoryText(r))))
 	field("Status", repositoryWord(r, styles))
 	for _, typ := range []string{corev1alpha1.ConditionReady, corev1alpha1.ConditionConflicting} {
-		condition := conditionOf(r, typ)
+		condition := meta.FindStatusCondition(*r.StatusConditions(), typ)
 		// Ready is bad if it is False, and Conflicting is bad if it is True.
 		if bad := metav1.ConditionStatus(map[bool]string{true: "False", false: "True"}[typ == corev1alpha1.ConditionReady]); condition != nil && condition.Status == bad {
 			for line := range strings.Lines(condition.Message) {

@@ -48,7 +48,7 @@ func (c *repoCommand) awaitRepository(ctx context.Context, cl *cluster.Cluster, 
 			word = "waiting for the manager"
 		}
 		lines.show(word)
-		if failure != "" && (stalled(r) || time.Since(failing) >= fetchGrace) {
+		if failure != "" && (meta.IsStatusConditionTrue(*r.StatusConditions(), corev1alpha1.ConditionStalled) || time.Since(failing) >= fetchGrace) {
 			return false, fmt.Errorf("%s is not ready: %s%s", name, failure, see)
 		}
 
@@ -61,38 +61,23 @@ func (c *repoCommand) awaitRepository(ctx context.Context, cl *cluster.Cluster, 
 	status := r.RepositoryStatus()
 	fmt.Fprintf(c.Streams.Out, "%s is ready: %s, %s, after %s\n", terminal.Line(name), terminal.Count(int(status.Packages), "package"),
 		terminal.Count(int(status.Versions), "version"), progress.Elapsed(time.Since(begin)))
-	c.printProblems(r)
-	return nil
-}
-
-// printProblems prints the problems of a repository that is nevertheless ready.
-func (c *repoCommand) printProblems(r corev1alpha1.GenericPackageRepository) {
-	for _, problem := range r.RepositoryStatus().Problems {
+	// A ready repository can have problems nevertheless.
+	for _, problem := range status.Problems {
 		fmt.Fprintln(c.Streams.ErrOut, "warning: "+terminal.Line(problem))
 	}
-	if conflict := conditionOf(r, corev1alpha1.ConditionConflicting); conflict != nil && conflict.Status == metav1.ConditionTrue {
+	if conflict := meta.FindStatusCondition(*r.StatusConditions(), corev1alpha1.ConditionConflicting); conflict != nil && conflict.Status == metav1.ConditionTrue {
 		fmt.Fprintln(c.Streams.ErrOut, "warning: "+terminal.Line(conflict.Message))
 	}
+	return nil
 }
 
 // waitingForManager is the state before the manager has noticed a change.
 const waitingForManager = progress.Unnoticed
 
-// conditionOf returns a condition of a repository; nil if it has none of the type.
-func conditionOf(r corev1alpha1.GenericPackageRepository, typ string) *metav1.Condition {
-	return meta.FindStatusCondition(*r.StatusConditions(), typ)
-}
-
-// stalled reports whether the manager has given up until the spec changes.
-func stalled(r corev1alpha1.GenericPackageRepository) bool {
-	c := conditionOf(r, corev1alpha1.ConditionStalled)
-	return c != nil && c.Status == metav1.ConditionTrue
-}
-
 // repositoryState returns the state of a repository in words, the reason of a failure, and whether
 // the fetch is done.
 func repositoryState(r corev1alpha1.GenericPackageRepository, retry string) (word, failure string, done bool) {
-	ready := conditionOf(r, corev1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(*r.StatusConditions(), corev1alpha1.ConditionReady)
 	switch {
 	case r.RepositorySpec().Paused:
 		return "paused", "it is paused, so it is not fetched. To resume it: kubectl package repo update " + cluster.RepositoryFlags(r) + " --paused=false", false
@@ -101,7 +86,7 @@ func repositoryState(r corev1alpha1.GenericPackageRepository, retry string) (wor
 		return waitingForManager, "", false
 	case ready.Status == metav1.ConditionTrue:
 		return "ready", "", true
-	case stalled(r):
+	case meta.IsStatusConditionTrue(*r.StatusConditions(), corev1alpha1.ConditionStalled):
 		return "failed", ready.Message, false
 	case ready.Reason == corev1alpha1.ReasonFetchFailed || ready.Reason == corev1alpha1.ReasonContentInvalid:
 		return "trying again: " + ready.Message, ready.Message, false

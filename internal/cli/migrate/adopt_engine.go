@@ -231,10 +231,7 @@ func (c *adoptEngineCommand) deletePart(ctx context.Context, part client.Object)
 	}
 
 	// The manager that would remove these finalizers is stopped.
-	rest := slices.DeleteFunc(slices.Clone(part.GetFinalizers()), func(f string) bool {
-		return f == corev1alpha1.CachedFinalizer || f == corev1alpha1.MetricsFinalizer
-	})
-	if len(rest) == len(part.GetFinalizers()) {
+	if !slices.ContainsFunc(part.GetFinalizers(), ofEngine) {
 		return nil
 	}
 	return c.cluster.Explain(doing, client.IgnoreNotFound(c.stripFinalizers(ctx, part)))

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -19,6 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/engines"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // ownPackage is the ClusterPackage of Package Operator's own objects.
@@ -127,23 +129,39 @@ func (c *adoptEngineCommand) readOwned(ctx context.Context, o *ownPackage) error
 	}
 
 	for _, set := range o.sets {
-		if err := c.readOwnedBy(ctx, set, add); err != nil {
+		live, err := c.readOwnedBy(ctx, set)
+		if err != nil {
 			return err
+		}
+		for _, obj := range live {
+			add(obj)
 		}
 	}
 
-	err := c.readDefinitions(ctx, add)
+	kind := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := c.client.List(ctx, list); err != nil {
+		return c.cluster.Explain("cannot read the CustomResourceDefinitions", err)
+	}
+	for i := range list.Items {
+		list.Items[i].SetGroupVersionKind(kind)
+		if strings.HasSuffix(list.Items[i].Name, "."+corev1alpha1.GroupName) {
+			add(&list.Items[i])
+		}
+	}
+
 	slices.SortFunc(o.owned, func(a, b client.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
-	return err
+	return nil
 }
 
-// readOwnedBy visits the objects of a revision. An archived revision might have lost slices and
-// have kinds that are no longer served.
-func (c *adoptEngineCommand) readOwnedBy(ctx context.Context, set *corev1alpha1.ClusterObjectSet, visit func(client.Object)) error {
+// readOwnedBy reads the objects of a revision. An archived revision might have lost slices and have
+// kinds that are no longer served.
+func (c *adoptEngineCommand) readOwnedBy(ctx context.Context, set *corev1alpha1.ClusterObjectSet) (map[objects.Key]*unstructured.Unstructured, error) {
 	wanted, err := cluster.ReadObjects(ctx, c.cluster, set)
 	// An archived revision's slices can be deleted already.
 	if err != nil && (engines.Owns(set) || !apierrors.IsNotFound(err)) {
-		return c.cluster.Explain("cannot read the objects of "+set.Name, err)
+		return nil, c.cluster.Explain("cannot read the objects of "+set.Name, err)
 	}
 	live, unreadable, err := c.cluster.Live(ctx, wanted)
 	for kind, why := range unreadable {
@@ -151,37 +169,7 @@ func (c *adoptEngineCommand) readOwnedBy(ctx context.Context, set *corev1alpha1.
 			err = errors.Join(err, fmt.Errorf("cannot read %s: %s", kind, why))
 		}
 	}
-
-	if err != nil {
-		return err
-	}
-	for _, obj := range live {
-		visit(obj)
-	}
-
-	return nil
-}
-
-// definitionKind is the kind of CustomResourceDefinitions.
-var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
-
-// readDefinitions visits the definitions of our kinds.
-func (c *adoptEngineCommand) readDefinitions(ctx context.Context, visit func(client.Object)) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(definitionKind.GroupVersion().WithKind(definitionKind.Kind + "List"))
-	if err := c.client.List(ctx, list); err != nil {
-		return c.cluster.Explain("cannot read the CustomResourceDefinitions", err)
-	}
-
-	for i := range list.Items {
-		m := &list.Items[i]
-		m.SetGroupVersionKind(definitionKind)
-		if strings.HasSuffix(m.Name, "."+corev1alpha1.GroupName) {
-			visit(m)
-		}
-	}
-
-	return nil
+	return live, err
 }
 
 // awaitPaused waits until Package Operator has paused its own revisions, if it runs.
@@ -202,6 +190,11 @@ func (c *adoptEngineCommand) awaitPaused(ctx context.Context) error {
 	return err
 }
 
+// ofEngine reports whether a finalizer belongs to an engine.
+func ofEngine(f string) bool {
+	return f == corev1alpha1.CachedFinalizer || f == corev1alpha1.MetricsFinalizer
+}
+
 // stripFinalizers removes the finalizers of engines from the current state of a part that is being
 // deleted.
 func (c *adoptEngineCommand) stripFinalizers(ctx context.Context, part client.Object) error {
@@ -210,9 +203,7 @@ func (c *adoptEngineCommand) stripFinalizers(ctx context.Context, part client.Ob
 			return err
 		}
 		before := part.DeepCopyObject().(client.Object)
-		part.SetFinalizers(slices.DeleteFunc(slices.Clone(part.GetFinalizers()), func(f string) bool {
-			return f == corev1alpha1.CachedFinalizer || f == corev1alpha1.MetricsFinalizer
-		}))
+		part.SetFinalizers(slices.DeleteFunc(slices.Clone(part.GetFinalizers()), ofEngine))
 		// The lock keeps a finalizer that another client adds in the meantime.
 		err := c.client.Patch(ctx, part, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(command.FieldManager))
 		if !apierrors.IsConflict(err) {

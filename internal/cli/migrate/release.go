@@ -64,7 +64,11 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 
 	err = c.load(ctx, h, name, func(t progress.Target, spec *corev1alpha1.PackageSpec) error {
 		for _, o := range h.objects {
-			if err := addPatch(spec, o, renderedNamespace(t, spec, o)); err != nil {
+			namespace := o.Key.Namespace
+			if t.Scope == corev1alpha1.ScopeNamespaced || namespace == spec.DefaultNamespace {
+				namespace = "" // the package can omit it
+			}
+			if err := addPatch(spec, o, namespace); err != nil {
 				return err
 			}
 		}
@@ -107,15 +111,6 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 	}
 
 	return c.release(ctx, h, steps)
-}
-
-// renderedNamespace returns the namespace that the package renders for an object; empty if it can
-// omit it.
-func renderedNamespace(t progress.Target, spec *corev1alpha1.PackageSpec, o object) string {
-	if t.Scope == corev1alpha1.ScopeNamespaced || o.Key.Namespace == spec.DefaultNamespace {
-		return ""
-	}
-	return o.Key.Namespace
 }
 
 // packageOf finds the one package that controls all objects. It returns an error for objects of

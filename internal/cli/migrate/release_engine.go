@@ -75,8 +75,12 @@ func (c *releaseEngineCommand) run(ctx context.Context) error {
 		if len(why) > 0 {
 			refused++
 		}
-		step, err := c.releaseStep(r)
-		steps = append(steps, step)
+		patches, err := r.Release()
+		key := client.ObjectKeyFromObject(r.Deployment)
+		steps = append(steps, engineStep{
+			what: "give back " + deploymentText(r.Deployment) + ", " + terminal.Count(len(r.Live), "object"), done: len(patches) == 0,
+			do: func(ctx context.Context) error { return c.release(ctx, corev1alpha1.ScopeOf(key.Namespace), key) },
+		})
 		return err
 	})
 	if err != nil {
@@ -146,16 +150,6 @@ func (c *releaseEngineCommand) managerSteps(ctx context.Context) (steps []engine
 		steps = append(steps, c.stopStep(dep))
 	}
 	return append(steps, c.leaseStep(holder)), findings, nil
-}
-
-// releaseStep gives one deployment back.
-func (c *releaseEngineCommand) releaseStep(r *engines.Rollout) (engineStep, error) {
-	patches, err := r.Release()
-	key := client.ObjectKeyFromObject(r.Deployment)
-	return engineStep{
-		what: "give back " + deploymentText(r.Deployment) + ", " + terminal.Count(len(r.Live), "object"), done: len(patches) == 0,
-		do: func(ctx context.Context) error { return c.release(ctx, corev1alpha1.ScopeOf(key.Namespace), key) },
-	}, err
 }
 
 // engineDeployment is the name of our manager in config.
@@ -251,7 +245,8 @@ func (c *releaseEngineCommand) rollout(ctx context.Context, dep corev1alpha1.Gen
 
 		for _, o := range all {
 			// The objects of a class belong to the agent, so they stay as they are.
-			if !classed(set, o.Phase) {
+			classed := func(p corev1alpha1.ObjectSetTemplatePhase) bool { return p.Name == o.Phase && p.Class != "" }
+			if !slices.ContainsFunc(set.ObjectSetSpec().Phases, classed) {
 				r.Objects[set.GetUID()], wanted = append(r.Objects[set.GetUID()], o.Key), append(wanted, o)
 			}
 		}
@@ -272,9 +267,4 @@ func (c *releaseEngineCommand) rollout(ctx context.Context, dep corev1alpha1.Gen
 
 	r.Live = live
 	return r, c.cluster.Explain(doing, err)
-}
-
-// classed reports whether an agent rolls the phase out.
-func classed(set corev1alpha1.GenericObjectSet, phase string) bool {
-	return slices.ContainsFunc(set.ObjectSetSpec().Phases, func(p corev1alpha1.ObjectSetTemplatePhase) bool { return p.Name == phase && p.Class != "" })
 }

@@ -21,7 +21,6 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/objectsets"
-	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
@@ -106,8 +105,7 @@ func objectsOf(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout) (*c
 		return nil, err
 	}
 
-	tree := treeOf(r, set, wanted, live, unreadable)
-	return &tree, nil
+	return treeOf(r, set, wanted, live, unreadable), nil
 }
 
 // treeOf combines the wanted objects of a revision with their live state. Messages of the engine
@@ -115,8 +113,8 @@ func objectsOf(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout) (*c
 func treeOf(
 	r *cluster.Rollout, set corev1alpha1.GenericObjectSet, wanted []objectdiff.Object,
 	live map[objects.Key]*unstructured.Unstructured, unreadable map[schema.GroupKind]string,
-) clusterTree {
-	t := clusterTree{Kind: r.Target.Kind(), Namespace: r.Target.Namespace, Name: r.Target.Name, Revision: set.ObjectSetSpec().Revision, Phases: []treePhase{}}
+) *clusterTree {
+	t := &clusterTree{Kind: r.Target.Kind(), Namespace: r.Target.Namespace, Name: r.Target.Name, Revision: set.ObjectSetSpec().Revision, Phases: []treePhase{}}
 	if resolved := r.Package.PackageStatus().Resolved; resolved != nil {
 		t.Package = strings.TrimSpace(resolved.PackageName + " " + resolved.Version)
 	}
@@ -151,7 +149,9 @@ func treeOf(
 				leaf.Health, leaf.Message = string(status.UnknownStatus), fmt.Sprintf("the agent of class %q writes it", ph.Class)
 			}
 
-			if leaf.Health == string(status.NotFoundStatus) && ranBefore(recorded[o.Key], o) {
+			// A Job that already succeeded with this content is not created again.
+			content := &objects.Desired{Content: drift.ContentDigest(apinames.Default, o.Value)}
+			if leaf.Health == string(status.NotFoundStatus) && recorded[o.Key].Succeeded(content) {
 				leaf.Health, leaf.Message = string(status.CurrentStatus), "completed earlier, and does not run again"
 			}
 			if message := blocking[o.Key]; message != "" {
@@ -164,11 +164,6 @@ func treeOf(
 	}
 
 	return t
-}
-
-// ranBefore reports whether an object is a Job that already succeeded with this content.
-func ranBefore(run phases.Run, o objectdiff.Object) bool {
-	return run.Succeeded(&objects.Desired{Content: drift.ContentDigest(apinames.Default, o.Value)})
 }
 
 // health is computed by kstatus.
@@ -200,7 +195,7 @@ func health(u *unstructured.Unstructured, unreadable string, owners map[types.UI
 }
 
 // draw returns the tree as text, in Package Operator's form.
-func (t clusterTree) draw(styles terminal.Styles) string {
+func (t *clusterTree) draw(styles terminal.Styles) string {
 	var b strings.Builder
 	name := t.Namespace + "/" + t.Name
 	fmt.Fprintf(&b, "%s\n%s %s  revision %d\n", terminal.Line(cmp.Or(t.Package, t.Name)), t.Kind, terminal.Line(name), t.Revision)

@@ -84,7 +84,9 @@ func (c *depsCommand) run(ctx context.Context, n cluster.Name) error {
 	c.WarnOfSilence(ctx, cl)
 	g := graph.Of(all)
 	if n.Name == "" {
-		nodes := g.Nodes(c.selects(cl))
+		nodes := g.Nodes(func(n *graph.Node) bool {
+			return c.everywhere || c.cluster && n.Namespace == "" || !c.cluster && n.Namespace == cl.Namespace
+		})
 		if len(nodes) == 0 && !c.Output.Wanted() {
 			fmt.Fprintln(c.Streams.ErrOut, terminal.Line("No package is installed "+command.Where(cl, c.cluster, c.everywhere)+"."))
 			return nil
@@ -93,32 +95,17 @@ func (c *depsCommand) run(ctx context.Context, n cluster.Name) error {
 		return c.Output.Write(c.Streams.Out, dependencyReport{Packages: nodes}, func(s terminal.Styles) string { return g.Tree(nodes, s) })
 	}
 
-	root, err := nodeOf(ctx, cl, g, n)
+	target, pkg, err := cl.Find(ctx, n)
 	if err != nil {
 		return err
+	}
+	root := g.Node(graph.KeyOf(pkg))
+	if root == nil {
+		return fmt.Errorf("the dependencies of %s are not known, because you may not list its kind", target)
 	}
 	report := dependencyReport{Packages: g.Nodes(func(n *graph.Node) bool { return n == root })}
 	reasons := g.Why(root)
 	report.Why = &reasons
 
 	return c.Output.Write(c.Streams.Out, report, func(s terminal.Styles) string { return g.TreeOf(root, s) + "\n" + reasons.Text(s) })
-}
-
-// selects selects the packages of the namespace, of the cluster, or all.
-func (c *depsCommand) selects(cl *cluster.Cluster) func(*graph.Node) bool {
-	return func(n *graph.Node) bool {
-		return c.everywhere || c.cluster && n.Namespace == "" || !c.cluster && n.Namespace == cl.Namespace
-	}
-}
-
-// nodeOf finds a package in a graph.
-func nodeOf(ctx context.Context, cl *cluster.Cluster, g *graph.Graph, n cluster.Name) (*graph.Node, error) {
-	target, pkg, err := cl.Find(ctx, n)
-	if err != nil {
-		return nil, err
-	}
-	if node := g.Node(graph.KeyOf(pkg)); node != nil {
-		return node, nil
-	}
-	return nil, fmt.Errorf("the dependencies of %s are not known, because you may not list its kind", target)
 }

@@ -134,9 +134,6 @@ func (c *verifyCommand) run(ctx context.Context, ref string) error {
 	return nil
 }
 
-// purposes are the uses of an image that policies can verify.
-var purposes = []imagepolicy.Purpose{imagepolicy.Package, imagepolicy.Repository}
-
 // policies returns the decisions of the cluster's ImageConfigs about an image: one for each purpose
 // with a verification, along with the pull secret of the ImageConfig.
 func (c *verifyCommand) policies(ctx context.Context, ref string) (decisions []imagepolicy.Decision, keys authn.Keychain, err error) {
@@ -154,7 +151,7 @@ func (c *verifyCommand) policies(ctx context.Context, ref string) (decisions []i
 		return nil, nil, err
 	}
 
-	for _, purpose := range purposes {
+	for _, purpose := range []imagepolicy.Purpose{imagepolicy.Package, imagepolicy.Repository} {
 		decision, own, _, err := images.Decide(ctx, ref, purpose)
 		if err != nil {
 			return nil, nil, err
