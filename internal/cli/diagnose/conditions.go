@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -92,7 +93,7 @@ var (
 // conditionCause returns the cause that a condition of an object explains. Conditions with a known
 // meaning get a remedy and a higher weight.
 func conditionCause(key objects.Key, typ, reason, message string) cause {
-	object := short(key)
+	object := objectdiff.Short(key)
 	c := cause{weight: weightCondition, reason: ReasonCondition, object: object, text: object + " is not " + typ + said(strings.TrimSpace(reason+said(message)))}
 	switch {
 	case key.GroupKind() == crd && typ == "NamesAccepted":

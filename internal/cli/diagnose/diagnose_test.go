@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
@@ -88,8 +89,7 @@ func TestRefused(t *testing.T) {
 		{"the watch of its kind is starting", ReasonUnanswered, "ConfigMap shop/web waits for the first list of its kind", "kubectl get --raw"},
 		{"is being deleted; held by finalizer example.com/hold", ReasonDeleting, "held by finalizer example.com/hold", "finalizer"},
 	} {
-		c, is := refused(shopConfig, short(shopConfig), tc.message)
-		c = c.inNamespace("shop")
+		c, is := refused(shopConfig, objectdiff.Short(shopConfig), tc.message)
 		if !is || c.reason != tc.reason || !strings.Contains(c.text, tc.cause) || !strings.Contains(c.remedy, tc.remedy) {
 			t.Errorf("%s:\ngot %v %s: %s / %s", tc.message, is, c.reason, c.text, c.remedy)
 		}
@@ -100,12 +100,12 @@ func TestRefused(t *testing.T) {
 	} {
 		key := objects.Key{Group: group, Kind: "Foo", Namespace: "shop", Name: "web"}
 		message := "the API server does not serve " + group + "/v1 Foo"
-		c, is := refused(key, short(key), message)
+		c, is := refused(key, objectdiff.Short(key), message)
 		if !is || c.reason != ReasonUnserved || c.text != "Foo shop/web is of a kind that is not served: "+group+"/v1 Foo" || !strings.HasPrefix(c.remedy, remedy) {
 			t.Errorf("%s: %+v", group, c)
 		}
 	}
-	if c, is := refused(shopConfig, short(shopConfig), `".status.updatedReplicas" is 1, ".status.replicas" is 3`); is {
+	if c, is := refused(shopConfig, objectdiff.Short(shopConfig), `".status.updatedReplicas" is 1, ".status.replicas" is 3`); is {
 		t.Errorf("a probe counts as a refusal: %+v", c)
 	}
 }

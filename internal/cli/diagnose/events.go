@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"lockstep.run/lockstep/internal/cli/objectdiff"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/refusals"
 )
 
@@ -114,4 +116,15 @@ func seen(e *corev1.Event) time.Time {
 		return e.EventTime.Time
 	}
 	return e.CreationTimestamp.Time
+}
+
+// refused reports whether the message of a blocking object is about a refused write.
+func refused(key objects.Key, object, message string) (cause, bool) {
+	r, is := refusals.Of(key, object, message)
+	return certain(objectdiff.Short(key), r), is
+}
+
+// certain returns a refusal as a cause that needs no further search.
+func certain(object string, r refusals.Refusal) cause {
+	return cause{weight: weightCertain, reason: r.Reason, object: object, text: r.Text, remedy: r.Remedy}
 }

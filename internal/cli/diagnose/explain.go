@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
@@ -211,7 +212,7 @@ func splitUnlessRefused(keys map[string]objects.Key, remarks []objects.GroupedMe
 func names(keys map[string]objects.Key, remark objects.GroupedMessage) string {
 	shorter := objects.GroupedMessage{Objects: make([]string, len(remark.Objects)), More: remark.More}
 	for i, object := range remark.Objects {
-		shorter.Objects[i] = short(keys[object])
+		shorter.Objects[i] = objectdiff.Short(keys[object])
 	}
 	return shorter.Names()
 }
@@ -243,7 +244,7 @@ func (e *explainer) object(ctx context.Context, key objects.Key, names, message 
 	}
 
 	f.cause = cause{
-		weight: weightProbe, reason: ReasonProbe, object: short(key), text: short(key) + " is not ready: " + message,
+		weight: weightProbe, reason: ReasonProbe, object: objectdiff.Short(key), text: objectdiff.Short(key) + " is not ready: " + message,
 		remedy: "The messages of its availability probes name the missing condition.",
 	}
 
@@ -270,7 +271,7 @@ func (e *explainer) below(ctx context.Context, key objects.Key, live *unstructur
 		dependents[i].dependent = true
 	}
 	events, err := e.eventsOf(ctx, live.GetNamespace(), live.GetUID())
-	return slices.Concat(conditionFindings(key, live), dependents, eventFindings(short(key), events)), err
+	return slices.Concat(conditionFindings(key, live), dependents, eventFindings(objectdiff.Short(key), events)), err
 }
 
 // served finds an unavailable APIService.
@@ -287,7 +288,7 @@ func (e *explainer) served(ctx context.Context, key objects.Key, c *cause) error
 		for _, found := range conditionFindings(of, item) {
 			if group == key.Group && found.cause.reason == ReasonAPIService {
 				c.reason, c.remedy = ReasonAPIService, found.cause.remedy
-				c.text = short(key) + " is of a kind whose API does not answer: " + found.cause.text
+				c.text = objectdiff.Short(key) + " is of a kind whose API does not answer: " + found.cause.text
 			}
 		}
 	}
@@ -308,7 +309,7 @@ func (e *explainer) read(ctx context.Context, key objects.Key) (*unstructured.Un
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", short(key), err)
+		return nil, fmt.Errorf("read %s: %w", objectdiff.Short(key), err)
 	}
 	return u, nil
 }

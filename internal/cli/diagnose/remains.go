@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -229,8 +230,8 @@ func remainsOf(of objects.Key, kind schema.GroupKind, list *metav1.PartialObject
 	}
 	f := finding{link: Link{Object: terminal.Count(total, kind.Kind) + " left", Message: strings.Join(names, ", ")}}
 	f.cause = cause{
-		weight: weightCertain, reason: ReasonDeleting, object: short(of),
-		text: fmt.Sprintf("%s is being deleted and waits for %s: %s", short(of), terminal.Count(total, kind.Kind), strings.Join(names, ", ")),
+		weight: weightCertain, reason: ReasonDeleting, object: objectdiff.Short(of),
+		text: fmt.Sprintf("%s is being deleted and waits for %s: %s", objectdiff.Short(of), terminal.Count(total, kind.Kind), strings.Join(names, ", ")),
 		// Without finalizers, the garbage collector only needs time.
 		remedy: "They are being removed; there is nothing to do.",
 	}
@@ -265,8 +266,8 @@ func (e *explainer) unavailable(ctx context.Context, of objects.Key) ([]finding,
 		found = append(found, finding{
 			link: Link{Object: name, State: "not available", Message: message},
 			cause: cause{
-				weight: weightCertain, reason: ReasonDeleting, object: short(of),
-				text:   short(of) + " is being deleted, and its remaining objects are not known, because " + name + " does not answer" + said(message),
+				weight: weightCertain, reason: ReasonDeleting, object: objectdiff.Short(of),
+				text:   objectdiff.Short(of) + " is being deleted, and its remaining objects are not known, because " + name + " does not answer" + said(message),
 				remedy: "Repair its server, or delete it if it is no longer needed: kubectl delete apiservice " + service.GetName() + ".",
 			},
 		})

@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -51,7 +52,7 @@ func (e *explainer) dependents(ctx context.Context, key objects.Key, live *unstr
 		return []finding{{
 			link: Link{Object: "phase of the claim", State: phase},
 			cause: cause{
-				weight: weightCondition, reason: ReasonVolume, object: short(key), text: short(key) + " has no volume: it is " + phase,
+				weight: weightCondition, reason: ReasonVolume, object: objectdiff.Short(key), text: objectdiff.Short(key) + " has no volume: it is " + phase,
 				remedy: "Check its storage class. A claim can also wait for the first pod that uses it.",
 			},
 		}}, nil
@@ -104,7 +105,7 @@ func (e *explainer) replicaSet(ctx context.Context, deployment *unstructured.Uns
 		return nil, err
 	}
 	key := objects.Key{Group: "apps", Kind: "ReplicaSet", Namespace: newest.Namespace, Name: newest.Name}
-	f := finding{link: Link{Object: short(key), State: fmt.Sprintf("%d of %d pods ready", newest.Status.ReadyReplicas, ptr.Deref(newest.Spec.Replicas, 1))}}
+	f := finding{link: Link{Object: objectdiff.Short(key), State: fmt.Sprintf("%d of %d pods ready", newest.Status.ReadyReplicas, ptr.Deref(newest.Spec.Replicas, 1))}}
 	f.below, err = e.below(ctx, key, &unstructured.Unstructured{Object: raw})
 
 	return []finding{f}, err

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
@@ -112,7 +113,7 @@ func (s *simulation) stranded(ctx context.Context) ([]DataLoss, error) {
 				return nil, err
 			}
 			if held != "" {
-				found = append(found, DataLoss{Object: objectName(d.Key), Message: held})
+				found = append(found, DataLoss{Object: objectdiff.Short(d.Key), Message: held})
 			}
 		}
 	}
@@ -169,7 +170,7 @@ func (s *simulation) held(ctx context.Context, rev *engine.Revision, definition 
 			continue
 		}
 		if n++; n <= resourcesNamed {
-			names = append(names, fmt.Sprintf("%s (finalizer %s)", objectName(key), strings.Join(finalizers, ", ")))
+			names = append(names, fmt.Sprintf("%s (finalizer %s)", objectdiff.Short(key), strings.Join(finalizers, ", ")))
 		}
 	}
 

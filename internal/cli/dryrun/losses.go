@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -37,7 +38,7 @@ func (s *simulation) losses(ctx context.Context) ([]DataLoss, error) {
 
 		case key.GroupKind() == definitions.Kind && o.now != nil:
 			for _, text := range definitions.Losses(definitions.Of(o.live), definitions.Of(o.now)) {
-				found = append(found, DataLoss{Object: objectName(key), Message: text})
+				found = append(found, DataLoss{Object: objectdiff.Short(key), Message: text})
 			}
 		}
 	}
@@ -45,16 +46,10 @@ func (s *simulation) losses(ctx context.Context) ([]DataLoss, error) {
 	return found, nil
 }
 
-// objectName returns a text such as "Deployment shop/web", without the group.
-func objectName(key objects.Key) string {
-	key.Group = ""
-	return key.String()
-}
-
 // deletion describes the data that is deleted along with an object. The message is empty if there
 // is none.
 func (s *simulation) deletion(ctx context.Context, key objects.Key, live *unstructured.Unstructured) (DataLoss, error) {
-	loss := DataLoss{Object: objectName(key)}
+	loss := DataLoss{Object: objectdiff.Short(key)}
 	switch key.GroupKind() {
 	case definitions.Kind:
 		loss.Message = s.resourcesGo(ctx, definitions.Of(live))

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"lockstep.run/lockstep/internal/cli/objectdiff"
-	"lockstep.run/lockstep/internal/objects"
 )
 
 // Outcome of a plan.
@@ -102,7 +101,7 @@ const (
 // Change is the change of one object.
 type Change struct {
 	Action Action `json:"action"`
-	ID
+	objectdiff.ID
 
 	// From is the former controller of an adopted object.
 	From string `json:"from,omitempty"`
@@ -119,28 +118,6 @@ type Change struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ID identifies an object. It is empty for the package as a whole.
-type ID struct {
-	Group     string `json:"group,omitempty"`
-	Version   string `json:"version,omitempty"`
-	Kind      string `json:"kind,omitempty"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name,omitempty"`
-}
-
-// IDOf returns the ID of a key, without a version.
-func IDOf(key objects.Key) ID {
-	return ID{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
-}
-
-// Key is the ID without the version.
-func (i ID) Key() objects.Key {
-	return objects.Key{Group: i.Group, Kind: i.Kind, Namespace: i.Namespace, Name: i.Name}
-}
-
-// Object returns a text such as "Deployment shop/web".
-func (i ID) Object() string { return objectName(i.Key()) }
-
 // Field is one field that differs.
 type Field struct {
 	objectdiff.Change
@@ -152,7 +129,7 @@ type Field struct {
 type Refusal struct {
 	// Phase is empty if no object of the package would be written.
 	Phase string `json:"phase,omitempty"`
-	ID
+	objectdiff.ID
 
 	// Fields that must not change.
 	Fields  []string `json:"fields,omitempty"`

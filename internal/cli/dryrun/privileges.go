@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
+	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -69,7 +70,7 @@ func (s *simulation) foreignRole(ctx context.Context, role objects.Key) (*unstru
 // gainOf returns the gain of a subject by a rule. binding is empty if the role is bound elsewhere.
 func gainOf(subject string, role, binding objects.Key, namespace string, rule *rbacv1.PolicyRule) PrivilegeGain {
 	return PrivilegeGain{
-		Subject: subject, Role: objectName(role), Binding: objectName(binding), Namespace: namespace,
+		Subject: subject, Role: objectdiff.Short(role), Binding: objectdiff.Short(binding), Namespace: namespace,
 		Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, Names: rule.ResourceNames, URLs: rule.NonResourceURLs,
 	}
 }

@@ -130,7 +130,7 @@ func (s *simulation) cleanup(seen map[objects.Key]bool) []Change {
 // change returns the change of an object, and false if it stays as it was.
 func (s *simulation) change(key objects.Key) (c Change, changed bool) {
 	o := s.object(key)
-	c = Change{ID: IDOf(key), Reached: o.reached}
+	c = Change{ID: objectdiff.IDOf(key), Reached: o.reached}
 	c.Version = o.version
 	if o.live != nil && o.now != nil {
 		c.Fields = Differences(o.live, o.now)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
@@ -237,7 +238,7 @@ func (s *simulation) pretend(rev *engine.Revision, d *objects.Desired) error {
 // stop records a refusal. From then on, the engine would not have reached any object.
 func (s *simulation) stop(b phases.Blocker) {
 	o := s.object(b.Key)
-	r := Refusal{Phase: b.Phase, ID: IDOf(b.Key), Fields: o.immutable, Message: b.Message}
+	r := Refusal{Phase: b.Phase, ID: objectdiff.IDOf(b.Key), Fields: o.immutable, Message: b.Message}
 	o.refusal = &r
 	s.reached, o.reached = false, false
 	s.refusals = append(s.refusals, r)
@@ -247,5 +248,5 @@ func (s *simulation) stop(b phases.Blocker) {
 // object.
 func (s *simulation) refusePackage(key objects.Key, message string) {
 	s.reached = false
-	s.refusals = append(s.refusals, Refusal{ID: IDOf(key), Message: message})
+	s.refusals = append(s.refusals, Refusal{ID: objectdiff.IDOf(key), Message: message})
 }

@@ -8,12 +8,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/test/require"
 )
 
 func changed(action dryrun.Action) dryrun.Change {
-	return dryrun.Change{Action: action, ID: dryrun.ID{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}}
+	return dryrun.Change{Action: action, ID: objectdiff.ID{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}}
 }
 
 func planOf(changes ...dryrun.Change) *dryrun.Plan {
@@ -21,7 +22,7 @@ func planOf(changes ...dryrun.Change) *dryrun.Plan {
 }
 
 func refused(key objects.Key, message string) *dryrun.Plan {
-	return &dryrun.Plan{Refusals: []dryrun.Refusal{{ID: dryrun.IDOf(key), Message: message}}}
+	return &dryrun.Plan{Refusals: []dryrun.Refusal{{ID: objectdiff.IDOf(key), Message: message}}}
 }
 
 // controlled returns the object with a controller, or with owners that do not control it.

@@ -136,11 +136,11 @@ func TestSets(t *testing.T) {
 	after := []objectdiff.Object{of("changed", "b", "2"), of("both", "b", "2"), of("moved", "b", "1"), of("new", "b", "1"), of("same", "a", "1")}
 	field := []objectdiff.Change{{Path: "data", Before: "1", After: "2"}}
 	want := []objectdiff.Difference{
-		{Action: objectdiff.Changed, Kind: "ConfigMap", Name: "changed", Phase: "b", Fields: field},
-		{Action: objectdiff.Changed, Kind: "ConfigMap", Name: "both", Phase: "b", PhaseBefore: "a", Fields: field},
-		{Action: objectdiff.Moved, Kind: "ConfigMap", Name: "moved", Phase: "b", PhaseBefore: "a"},
-		{Action: objectdiff.Added, Kind: "ConfigMap", Name: "new", Phase: "b"},
-		{Action: objectdiff.Removed, Kind: "ConfigMap", Name: "gone", Phase: "a"},
+		{Action: objectdiff.Changed, ID: objectdiff.ID{Kind: "ConfigMap", Name: "changed"}, Phase: "b", Fields: field},
+		{Action: objectdiff.Changed, ID: objectdiff.ID{Kind: "ConfigMap", Name: "both"}, Phase: "b", PhaseBefore: "a", Fields: field},
+		{Action: objectdiff.Moved, ID: objectdiff.ID{Kind: "ConfigMap", Name: "moved"}, Phase: "b", PhaseBefore: "a"},
+		{Action: objectdiff.Added, ID: objectdiff.ID{Kind: "ConfigMap", Name: "new"}, Phase: "b"},
+		{Action: objectdiff.Removed, ID: objectdiff.ID{Kind: "ConfigMap", Name: "gone"}, Phase: "a"},
 	}
 	require.Equal(t, want, objectdiff.Sets(before, after))
 }

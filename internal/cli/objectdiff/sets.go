@@ -25,6 +25,34 @@ func KeyOf(value map[string]any, namespace string) objects.Key {
 	}
 }
 
+// ID identifies an object in a report. It is empty for the package as a whole.
+type ID struct {
+	Group     string `json:"group,omitempty"`
+	Version   string `json:"version,omitempty"`
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+}
+
+// IDOf returns the ID of a key, without a version.
+func IDOf(key objects.Key) ID {
+	return ID{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
+}
+
+// Key is the ID without the version.
+func (i ID) Key() objects.Key {
+	return objects.Key{Group: i.Group, Kind: i.Kind, Namespace: i.Namespace, Name: i.Name}
+}
+
+// Object returns a text such as "Deployment shop/web".
+func (i ID) Object() string { return Short(i.Key()) }
+
+// Short returns a text such as "Deployment shop/web", without the group.
+func Short(key objects.Key) string {
+	key.Group = ""
+	return key.String()
+}
+
 // Kind of a difference between two sets.
 type Kind string
 
@@ -86,7 +114,7 @@ func Sets(before, after []Object) []Difference {
 
 // differenceOf returns a difference about an object, without its fields.
 func differenceOf(o Object, action Kind) Difference {
-	return Difference{Action: action, Group: o.Key.Group, Kind: o.Key.Kind, Namespace: o.Key.Namespace, Name: o.Key.Name, Phase: o.Phase}
+	return Difference{Action: action, ID: IDOf(o.Key), Phase: o.Phase}
 }
 
 // Comparison is the difference between two revisions. Its JSON fields are stable.
@@ -106,11 +134,8 @@ type OrderChange struct {
 
 // Difference is an object that differs between the revisions.
 type Difference struct {
-	Action    Kind   `json:"action"`
-	Group     string `json:"group,omitempty"`
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
+	Action Kind `json:"action"`
+	ID
 
 	// Phase is the phase in the later set, or in the earlier one if the object is removed.
 	// PhaseBefore is set if the earlier phase differs.
@@ -123,8 +148,7 @@ type Difference struct {
 
 // Object returns the object in words, such as Deployment.apps shop/web.
 func (d *Difference) Object() string {
-	key := objects.Key{Group: d.Group, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name}
-	return key.GroupKind().String() + " " + key.NamespacedName()
+	return d.Key().GroupKind().String() + " " + d.Key().NamespacedName()
 }
 
 // Phases returns the phase of the object, along with the earlier one.

@@ -45,13 +45,9 @@ type treePhase struct {
 
 // treeObject has the health of an object, as computed by kstatus.
 type treeObject struct {
-	Group     string `json:"group,omitempty"`
-	Version   string `json:"version"`
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	Health    string `json:"health"`
-	Message   string `json:"message,omitempty"`
+	objectdiff.ID
+	Health  string `json:"health"`
+	Message string `json:"message,omitempty"`
 }
 
 // clusterTreeCommand is kubectl package clustertree, which Package Operator has.
@@ -141,8 +137,8 @@ func treeOf(
 			if o.Phase != ph.Name {
 				continue
 			}
-			gv, _ := schema.ParseGroupVersion(fmt.Sprint(o.Value["apiVersion"]))
-			leaf := treeObject{Group: gv.Group, Version: gv.Version, Kind: o.Key.Kind, Namespace: o.Key.Namespace, Name: o.Key.Name}
+			leaf := treeObject{ID: objectdiff.IDOf(o.Key)}
+			leaf.Version = schema.FromAPIVersionAndKind(fmt.Sprint(o.Value["apiVersion"]), o.Key.Kind).Version
 			leaf.Health, leaf.Message = health(live[o.Key], unreadable[o.Key.GroupKind()], owners)
 			// The agent of the class decides about these objects, not the engine.
 			if ph.Class != "" && ph.Class != corev1alpha1.PhaseClassDefault {

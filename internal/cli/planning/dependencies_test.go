@@ -130,16 +130,16 @@ func TestPlanText(t *testing.T) {
 		To:   dryrun.Release{Image: "r/web:2", Package: "web", Version: "2.0.0"},
 		Phases: []dryrun.Phase{
 			{Name: "config", Reached: true, Unchanged: 2, Changes: []dryrun.Change{
-				{Action: dryrun.ActionRelabel, ID: dryrun.ID{Kind: "Secret", Name: "a"}, Reached: true},
-				{Action: dryrun.ActionTakeOver, ID: dryrun.ID{Kind: "ConfigMap", Namespace: "shop", Name: "web\x1b[31m"}, From: "Deployment\nx", Reached: true, Fields: []dryrun.Field{
+				{Action: dryrun.ActionRelabel, ID: objectdiff.ID{Kind: "Secret", Name: "a"}, Reached: true},
+				{Action: dryrun.ActionTakeOver, ID: objectdiff.ID{Kind: "ConfigMap", Namespace: "shop", Name: "web\x1b[31m"}, From: "Deployment\nx", Reached: true, Fields: []dryrun.Field{
 					{Change: objectdiff.Change{Path: "data.a", Before: "1", After: "2\x07"}, Managers: []string{"edit\x1b[0m"}},
 					{Change: objectdiff.Change{Path: "data.b", After: strings.Repeat("long ", 40)}}, {Change: objectdiff.Change{Path: "data.c", Before: map[string]any{"x": int64(1)}}},
 				}},
 			}},
-			{Name: "deploy", Changes: []dryrun.Change{{Action: dryrun.ActionReplace, ID: dryrun.ID{Kind: "Job", Name: "migrate"}, Unverified: "it is deleted first"}}},
+			{Name: "deploy", Changes: []dryrun.Change{{Action: dryrun.ActionReplace, ID: objectdiff.ID{Kind: "Job", Name: "migrate"}, Unverified: "it is deleted first"}}},
 			{Name: "once", Reached: true, Unchanged: 1},
 		},
-		Cleanup:  []dryrun.Change{{Action: dryrun.ActionDelete, ID: dryrun.ID{Kind: "Service", Name: "old"}, Reached: true}},
+		Cleanup:  []dryrun.Change{{Action: dryrun.ActionDelete, ID: objectdiff.ID{Kind: "Service", Name: "old"}, Reached: true}},
 		Losses:   []dryrun.DataLoss{{Object: "Namespace shop", Message: "everything in it is deleted"}},
 		Powers:   []dryrun.PrivilegeGain{{Role: "Role shop/web", Namespace: "shop", Verbs: []string{"get"}, APIGroups: []string{"", "apps"}, Resources: []string{"things"}, Names: []string{"one"}}},
 		Warnings: []string{"careful\x1b[2J"},

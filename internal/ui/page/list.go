@@ -2,6 +2,8 @@ package page
 
 import (
 	"cmp"
+	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,8 +42,10 @@ func RowOf(pkg corev1alpha1.GenericPackage) Row {
 	t := progress.TargetOf(pkg)
 	s := progress.Of(progress.Snapshot{Target: t, Package: pkg})
 	r := Row{
-		Target: t, Summary: s.Summary(), Image: short(s.Image, pageLineBytes), Revision: pkg.PackageStatus().Revision, Steps: stepsOf(s), Created: pkg.GetCreationTimestamp(),
+		Target: t, Summary: s.Summary(), Image: short(s.Image, pageLineBytes), Revision: pkg.PackageStatus().Revision, Created: pkg.GetCreationTimestamp(),
 	}
+	r.Steps = allSteps(s)
+	r.Steps = r.Steps[:min(len(r.Steps), mostSteps)]
 	if pkg.PackageSpec().PackageRef != nil {
 		r.Package = progress.SubjectOf(pkg)
 	}
@@ -72,13 +76,7 @@ func waits(s progress.State) string {
 // mostSteps limits the strip of a row.
 const mostSteps = 24
 
-// stepsOf returns the first phases of a package, for its row.
-func stepsOf(s progress.State) []Step {
-	s.Phases = s.Phases[:min(len(s.Phases), mostSteps)]
-	return allSteps(s)
-}
-
-// allSteps returns all phases of a package, for its page.
+// allSteps returns all phases of a package.
 func allSteps(s progress.State) []Step {
 	// The objects that block an active rollout are only awaited.
 	failed := map[string]bool{}
@@ -95,16 +93,15 @@ func allSteps(s progress.State) []Step {
 	return steps
 }
 
-// compare orders rows: broken packages first.
-func compare(a, b Row) int {
-	return cmp.Or(
-		cmp.Compare(a.Summary.Urgency(), b.Summary.Urgency()),
-		cmp.Compare(a.Target.Namespace, b.Target.Namespace), cmp.Compare(a.Target.Name, b.Target.Name),
-	)
+// Sort sorts rows in the order of the list: broken packages first.
+func Sort(rows []Row) {
+	slices.SortFunc(rows, func(a, b Row) int {
+		return cmp.Or(
+			cmp.Compare(a.Summary.Urgency(), b.Summary.Urgency()),
+			cmp.Compare(a.Target.Namespace, b.Target.Namespace), cmp.Compare(a.Target.Name, b.Target.Name),
+		)
+	})
 }
-
-// Sort sorts rows in the order of the list.
-func Sort(rows []Row) { slices.SortFunc(rows, compare) }
 
 // Query is the filter in the address.
 type Query struct {
@@ -115,11 +112,15 @@ type Query struct {
 
 // address is the query string of a page. The first page has no number, so that it has one address.
 func (q Query) address(page int) string {
-	n := ""
+	values := url.Values{"q": {q.Text}, "state": {q.State}, "namespace": {q.Namespace}}
 	if page > 1 {
-		n = strconv.Itoa(page)
+		values.Set("page", strconv.Itoa(page))
 	}
-	return query("q", q.Text, "state", q.State, "namespace", q.Namespace, "page", n)
+	maps.DeleteFunc(values, func(_ string, value []string) bool { return value[0] == "" })
+	if len(values) == 0 {
+		return ""
+	}
+	return "?" + values.Encode()
 }
 
 // selects reports whether the filter selects a row. state means that the state of the filter

@@ -137,9 +137,6 @@ type dependencyList struct {
 	Command string
 }
 
-// imageItem is an image that the objects name.
-type imageItem struct{ Name, Image, Digest string }
-
 // PackageOf draws a package.
 func PackageOf(f Frame, o Observed) *Page {
 	t := o.State.Target
@@ -159,7 +156,7 @@ func PackageOf(f Frame, o Observed) *Page {
 	p.fragment("facts", factsOf(f, o))
 	p.fragment("dependencies", dependenciesOf(f, o))
 	p.fragment("revisions", revisionsOf(f, o))
-	p.fragment("images", imagesOf(o.Report))
+	p.fragment("images", o.Report)
 	p.fragment("rights", rightsOf(o))
 
 	return p
@@ -207,7 +204,11 @@ func commandsFor(o Observed) []string {
 
 	switch o.Report.Summary {
 	case progress.SummaryAvailable:
-		return []string{"kubectl package status " + flags + " --objects", planCommand(o)}
+		plan := "kubectl package plan IMAGE " + flags
+		if o.Report.PackageRef != nil {
+			plan = "kubectl package plan " + flags + " --version VERSION"
+		}
+		return []string{"kubectl package status " + flags + " --objects", plan}
 	case progress.SummaryPaused:
 		return []string{"kubectl package unpause " + flags}
 	case progress.SummaryImagePullError, progress.SummaryNotVerified, progress.SummaryInvalid, progress.SummaryUnresolved:
@@ -227,22 +228,13 @@ func commandsFor(o Observed) []string {
 	return []string{"kubectl package explain " + flags}
 }
 
-// planCommand previews another version.
-func planCommand(o Observed) string {
-	flags := o.State.Target.Flags()
-	if o.Report.PackageRef != nil {
-		return "kubectl package plan " + flags + " --version VERSION"
-	}
-	return "kubectl package plan IMAGE " + flags
-}
-
 // phasesOf returns the phases with the objects that need attention first.
 func phasesOf(o Observed) []phaseItem {
 	steps := allSteps(o.State)
 	items := make([]phaseItem, 0, len(steps))
 	for i, ph := range o.State.Phases {
 		item := phaseItem{Step: steps[i], Total: ph.Total, Percent: percent(ph), ID: fmt.Sprintf("phase-%d", i)}
-		objects := ph.Objects
+		objects := slices.Clone(ph.Objects)
 		if len(objects) == 0 { // if they are unknown, the blocking objects
 			for _, b := range o.State.Blocking {
 				if b.Phase == ph.Name {
@@ -251,8 +243,8 @@ func phasesOf(o Observed) []phaseItem {
 			}
 		}
 
-		objects = slices.Clone(objects)
-		slices.SortStableFunc(objects, func(a, b progress.Object) int { return cmp.Compare(urgency(a), urgency(b)) })
+		urgency := func(o progress.Object) int { return slices.Index(mostUrgent, o.State) }
+		slices.SortStableFunc(objects, func(a, b progress.Object) int { return urgency(a) - urgency(b) })
 		item.More = max(len(objects)-PhaseObjects, 0)
 		for _, object := range objects[:len(objects)-item.More] {
 			tone := objectTone(object, item.Tone)
@@ -276,18 +268,8 @@ func percent(ph progress.Phase) int {
 	return min(100*ph.Ready/ph.Total, 100)
 }
 
-// urgency sorts objects: blocking ones first, ready ones last.
-func urgency(o progress.Object) int {
-	switch o.State {
-	case progress.ObjectBlocked:
-		return 0
-	case progress.ObjectWritten:
-		return 1
-	case progress.ObjectWaiting:
-		return 2
-	}
-	return 3
-}
+// mostUrgent has the states of objects in the order of a phase.
+var mostUrgent = []progress.ObjectState{progress.ObjectBlocked, progress.ObjectWritten, progress.ObjectWaiting, progress.ObjectReady}
 
 // factsOf returns the properties of a package, without empty ones.
 func factsOf(f Frame, o Observed) []fact {
@@ -371,21 +353,6 @@ func dependenciesOf(f Frame, o Observed) dependencyList {
 	}
 
 	return l
-}
-
-// images are the images that the objects name, and the number of omitted ones.
-type images struct {
-	Images []imageItem
-	More   int32
-}
-
-// imagesOf returns the images of a report.
-func imagesOf(r progress.Report) images {
-	all := images{More: r.OmittedImages}
-	for _, i := range r.Images {
-		all.Images = append(all.Images, imageItem{Name: i.Name, Image: i.Image, Digest: i.Digest})
-	}
-	return all
 }
 
 // rights are the account that writes the objects, and the roles and bindings of the package.

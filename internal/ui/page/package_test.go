@@ -98,14 +98,14 @@ func TestPackageGolden(t *testing.T) {
 	golden(t, "diff", page.DiffOf(frame(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "payments", Name: "api"}, objectdiff.Comparison{
 		From: 7, To: 8, Phases: &objectdiff.OrderChange{Before: []string{"namespace", "deploy"}, After: []string{"namespace", "crds", "deploy", "publish"}},
 		Objects: []objectdiff.Difference{
-			{Action: objectdiff.Added, Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "ledgers.payments.example.com", Phase: "crds"},
-			{Action: objectdiff.Changed, Group: "apps", Kind: "Deployment", Namespace: "payments", Name: "payments-api", Phase: "deploy", Fields: []objectdiff.Change{
+			{Action: objectdiff.Added, ID: objectdiff.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "ledgers.payments.example.com"}, Phase: "crds"},
+			{Action: objectdiff.Changed, ID: objectdiff.ID{Group: "apps", Kind: "Deployment", Namespace: "payments", Name: "payments-api"}, Phase: "deploy", Fields: []objectdiff.Change{
 				{Path: "spec.replicas", Before: int64(2), After: int64(3)},
 				{Path: "spec.template.spec.containers[name=api].image", Before: "registry.example.com/api-server:3.9.0", After: "registry.example.com/api-server:4.0.0"},
 				{Path: "spec.template.spec.containers[name=api].env[name=TRACING]", After: map[string]any{"name": "TRACING", "value": "on"}},
 			}},
-			{Action: objectdiff.Changed, Kind: "Secret", Namespace: "payments", Name: "payments-api", Phase: "deploy", Fields: []objectdiff.Change{{Path: "data.token", Before: objectdiff.Hidden, After: objectdiff.Hidden}}},
-			{Action: objectdiff.Removed, Kind: "ConfigMap", Namespace: "payments", Name: "legacy", Phase: "deploy"},
+			{Action: objectdiff.Changed, ID: objectdiff.ID{Kind: "Secret", Namespace: "payments", Name: "payments-api"}, Phase: "deploy", Fields: []objectdiff.Change{{Path: "data.token", Before: objectdiff.Hidden, After: objectdiff.Hidden}}},
+			{Action: objectdiff.Removed, ID: objectdiff.ID{Kind: "ConfigMap", Namespace: "payments", Name: "legacy"}, Phase: "deploy"},
 		},
 	}))
 }
@@ -203,7 +203,7 @@ func TestHostileTexts(t *testing.T) {
 		"diff": page.DiffOf(f, target, objectdiff.Comparison{
 			Phases: &objectdiff.OrderChange{Before: []string{bad}, After: []string{bad}},
 			Objects: []objectdiff.Difference{{
-				Action: objectdiff.Changed, Group: bad, Kind: bad, Namespace: bad, Name: bad, Phase: bad, PhaseBefore: bad,
+				Action: objectdiff.Changed, ID: objectdiff.ID{Group: bad, Kind: bad, Namespace: bad, Name: bad}, Phase: bad, PhaseBefore: bad,
 				Fields: []objectdiff.Change{{Path: bad, Before: value, After: bad}},
 			}},
 		}),

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -156,18 +155,4 @@ func age(t metav1.Time, now time.Time) string {
 	default:
 		return duration.ShortHumanDuration(since)
 	}
-}
-
-// query returns a query string of the non-empty pairs, with its question mark.
-func query(pairs ...string) string {
-	values := url.Values{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			values.Set(pairs[i], pairs[i+1])
-		}
-	}
-	if len(values) == 0 {
-		return ""
-	}
-	return "?" + values.Encode()
 }

@@ -197,20 +197,17 @@ func (b *Board) Notes() (notes []string) {
 func (b *Board) Synced(ctx context.Context) {
 	changed, end := b.Subscribe()
 	defer end()
-	for !b.listed() {
+	unknown := func(k *kind) bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return !k.informer.HasSynced() && k.lost == nil
+	}
+	// A kind that cannot be listed needs no wait.
+	for slices.ContainsFunc(b.kinds, unknown) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			return
 		}
 	}
-}
-
-// listed reports whether each kind was listed, or cannot be listed.
-func (b *Board) listed() bool {
-	return !slices.ContainsFunc(b.kinds, func(k *kind) bool {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		return !k.informer.HasSynced() && k.lost == nil
-	})
 }
