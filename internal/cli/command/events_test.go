@@ -91,7 +91,7 @@ func TestConfirm(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if err := Confirm(clustertest.Streams(&out, &out), "Sure?"); !errors.Is(err, errNotInteractive) {
+	if err := (&Command{Streams: clustertest.Streams(&out, &out)}).Confirm("Sure?"); !errors.Is(err, errNotInteractive) {
 		t.Errorf("without a terminal: %v", err)
 	}
 }

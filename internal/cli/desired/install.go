@@ -53,8 +53,10 @@ func (want Package) Install(
 		if err := writer.own(ctx, done.Pkg); err != nil {
 			return err
 		}
-		if done, err = noticed(ctx, cl, target, writer, done); err != nil {
-			return err
+		if writer.changed {
+			if err := done.noticed(ctx, cl, target); err != nil {
+				return err
+			}
 		}
 	}
 
@@ -65,25 +67,18 @@ func (want Package) Install(
 	return done.Follow(ctx, c, cl, target)
 }
 
-// noticed requests a retry if values have changed and the package has not. The status of the retry
-// shows when the manager has looked at the package again.
-func noticed(ctx context.Context, cl *cluster.Cluster, t progress.Target, w *valuesWriter, done Applied) (Applied, error) {
-	if !w.changed {
-		return done, nil
-	}
-	// A change of values alone does not change the generation of the package.
+// noticed requests a retry for changed values, because they alone do not change the generation of the
+// package. The status of the retry shows when the manager has looked at the package again.
+func (done *Applied) noticed(ctx context.Context, cl *cluster.Cluster, t progress.Target) (err error) {
 	if done.What == "is already up to date" {
 		done.What = "changed: values"
 	} else {
 		done.What += ", values"
 	}
-
-	if done.Retry != "" || done.Pkg.PackageSpec().Paused {
-		return done, nil
+	if done.Retry == "" && !done.Pkg.PackageSpec().Paused {
+		done.Retry, err = RequestRetry(ctx, cl, t, done.Pkg)
 	}
-	var err error
-	done.Retry, err = RequestRetry(ctx, cl, t, done.Pkg)
-	return done, err
+	return err
 }
 
 // Follow waits until an applied package is available.

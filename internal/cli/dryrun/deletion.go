@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
@@ -71,7 +70,7 @@ func Harm(ctx context.Context, c *Cluster, r Request) ([]DataLoss, error) {
 	// workload can hang.
 	for i := range rev.Phases {
 		harms = harms || slices.ContainsFunc(rev.Phases[i].Objects, func(d *objects.Desired) bool {
-			return d.Key.GroupKind() == namespaceKind || i <= last && d.Key.GroupKind() == definitions.Kind
+			return d.Key.GroupKind() == namespaceKind || i <= last && d.Key.GroupKind() == definitionKind
 		})
 	}
 
@@ -105,10 +104,10 @@ func (s *simulation) stranded(ctx context.Context) ([]DataLoss, error) {
 	for i := range min(last+1, len(rev.Phases)) {
 		for _, d := range rev.Phases[i].Objects {
 			o := s.objects[d.Key]
-			if d.Key.GroupKind() != definitions.Kind || o.live == nil || o.released {
+			if d.Key.GroupKind() != definitionKind || o.live == nil || o.released {
 				continue
 			}
-			held, err := s.held(ctx, rev, definitions.Of(o.live))
+			held, err := s.held(ctx, rev, definitionOf(o.live))
 			if err != nil {
 				return nil, err
 			}
@@ -150,7 +149,7 @@ const (
 )
 
 // held names the resources with finalizers that no workload of the package outlives.
-func (s *simulation) held(ctx context.Context, rev *engine.Revision, definition *definitions.CRD) (string, error) {
+func (s *simulation) held(ctx context.Context, rev *engine.Revision, definition *crdType) (string, error) {
 	list, served, err := s.resources(ctx, definition, resourcesListed)
 	// A warning must not require more rights than the plan.
 	if !served || apierrors.IsForbidden(err) {
@@ -161,7 +160,7 @@ func (s *simulation) held(ctx context.Context, rev *engine.Revision, definition 
 	}
 
 	var names []string
-	n, kind := 0, definitions.KindOf(definition)
+	n, kind := 0, definedKind(definition)
 	for i := range list.Items {
 		item := &list.Items[i]
 		key := objects.Key{Group: kind.Group, Kind: kind.Kind, Namespace: item.Namespace, Name: item.Name}

@@ -24,7 +24,5 @@
 // Each dry run is separate. So a quota that several new objects exhaust together cannot be
 // predicted, nor can failing probes and changes by other clients.
 //
-// Package definitions follows CustomResourceDefinitions, and does not know the simulation.
-//
 // A plan never has a value of a Secret, or of an object with values of one.
 package dryrun

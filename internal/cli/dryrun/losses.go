@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
-	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
@@ -36,8 +35,8 @@ func (s *simulation) losses(ctx context.Context) ([]DataLoss, error) {
 				found = append(found, loss)
 			}
 
-		case key.GroupKind() == definitions.Kind && o.now != nil:
-			for _, text := range definitions.Losses(definitions.Of(o.live), definitions.Of(o.now)) {
+		case key.GroupKind() == definitionKind && o.now != nil:
+			for _, text := range definitionLosses(definitionOf(o.live), definitionOf(o.now)) {
 				found = append(found, DataLoss{Object: objectdiff.Short(key), Message: text})
 			}
 		}
@@ -51,8 +50,8 @@ func (s *simulation) losses(ctx context.Context) ([]DataLoss, error) {
 func (s *simulation) deletion(ctx context.Context, key objects.Key, live *unstructured.Unstructured) (DataLoss, error) {
 	loss := DataLoss{Object: objectdiff.Short(key)}
 	switch key.GroupKind() {
-	case definitions.Kind:
-		loss.Message = s.resourcesGo(ctx, definitions.Of(live))
+	case definitionKind:
+		loss.Message = s.resourcesGo(ctx, definitionOf(live))
 	case namespaceKind:
 		others, err := s.bystandersIn(ctx, key.Name)
 		if err != nil {
@@ -80,7 +79,7 @@ var statefulSetKind = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
 
 // resourcesGo counts the objects that are deleted along with their definition, except for those
 // that the package itself deletes before it.
-func (s *simulation) resourcesGo(ctx context.Context, crd *definitions.CRD) string {
+func (s *simulation) resourcesGo(ctx context.Context, crd *crdType) string {
 	plural := crd.Spec.Names.Plural
 	// One item suffices, because the API server reports the number of the remaining ones.
 	list, served, err := s.resources(ctx, crd, 1)
@@ -94,7 +93,7 @@ func (s *simulation) resourcesGo(ctx context.Context, crd *definitions.CRD) stri
 	n, other := int64(len(list.Items))+ptr.Deref(list.RemainingItemCount, 0), ""
 	// The package's own resources are listed as deletions, so they are not counted again.
 	for key, o := range s.objects {
-		if key.GroupKind() == definitions.KindOf(crd) && o.live != nil && o.now == nil && !o.released {
+		if key.GroupKind() == definedKind(crd) && o.live != nil && o.now == nil && !o.released {
 			n, other = n-1, "other "
 		}
 	}
@@ -110,8 +109,8 @@ func (s *simulation) resourcesGo(ctx context.Context, crd *definitions.CRD) stri
 }
 
 // resources lists the metadata of the custom resources of a definition, which might not be served.
-func (s *simulation) resources(ctx context.Context, crd *definitions.CRD, limit int64) (list *metav1.PartialObjectMetadataList, served bool, err error) {
-	mapping, err := s.Mapper.RESTMapping(definitions.KindOf(crd))
+func (s *simulation) resources(ctx context.Context, crd *crdType, limit int64) (list *metav1.PartialObjectMetadataList, served bool, err error) {
+	mapping, err := s.Mapper.RESTMapping(definedKind(crd))
 	if err != nil {
 		return nil, false, nil // such a kind is unknown
 	}

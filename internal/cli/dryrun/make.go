@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/engine"
@@ -129,7 +128,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	own, delegated := objectsets.Controllers(in.sets...)
 
 	c := &simulatedCluster{
-		Cluster: in.Cluster, tracker: tracking.New(apinames.Default), definitions: definitions.New(), owner: owner,
+		Cluster: in.Cluster, tracker: tracking.New(apinames.Default), definitions: newDefinitions(), owner: owner,
 		controllers: own.Union(delegated), now: in.now, reached: true, objects: map[objects.Key]*object{}, pretended: map[schema.GroupKind]*objects.Desired{},
 		asUser: map[objects.Account]bool{},
 	}

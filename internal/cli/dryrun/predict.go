@@ -47,7 +47,7 @@ func (c simulatedWrites) predicted(
 	ctx context.Context, m *meta.RESTMapping, key objects.Key, content map[string]any, write bool, dryRun func() (*unstructured.Unstructured, error),
 ) (*unstructured.Unstructured, error) {
 	o := c.object(key)
-	why, err := c.definitions.Validate(m.GroupVersionKind)
+	why, err := c.definitions.validate(m.GroupVersionKind)
 	if err != nil {
 		return nil, c.refuse(ctx, key, o, err)
 	}

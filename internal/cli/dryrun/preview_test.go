@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
@@ -114,7 +113,7 @@ func TestOverlayByName(t *testing.T) {
 func TestResourcesOfDefinition(t *testing.T) {
 	t.Parallel()
 	group := schema.GroupVersion{Group: "drain.example.com", Version: "v1"}
-	definition := &definitions.CRD{}
+	definition := &crdType{}
 	definition.Spec.Group, definition.Spec.Names.Kind, definition.Spec.Names.Plural = group.Group, "Tank", "tanks"
 	for reason, tc := range map[string]struct{ phases, others, lost, held string }{
 		"own ones go first": {phases: "controller own front"},

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
@@ -35,7 +34,7 @@ type simulatedCluster struct {
 	// owner of the objects, and the UIDs that it controls them by.
 	owner       objects.Owner
 	controllers sets.Set[types.UID]
-	definitions *definitions.Written
+	definitions *writtenDefinitions
 
 	now     time.Time
 	objects map[objects.Key]*object
@@ -262,8 +261,8 @@ func (c *simulatedCluster) write(key objects.Key, o *object, after *unstructured
 	}
 	o.now, o.observed, o.changed, o.migrated, o.dry = after, nil, true, nil, nil
 	o.version = after.GroupVersionKind().Version
-	if key.GroupKind() == definitions.Kind {
-		c.definitions.Learn(o.live, after)
+	if key.GroupKind() == definitionKind {
+		c.definitions.learn(o.live, after)
 	}
 }
 
@@ -283,7 +282,7 @@ func (c *simulatedCluster) State(gk schema.GroupKind) livestate.KindState {
 
 // Mapping returns the API server's mapping, or a mapping from the package's definitions.
 func (c *simulatedCluster) Mapping(gk schema.GroupKind, version string) (*meta.RESTMapping, error) {
-	if m, defined := c.definitions.Mapping(gk, version); defined {
+	if m, defined := c.definitions.mapping(gk, version); defined {
 		return m, nil
 	}
 
@@ -349,7 +348,7 @@ func (c *simulatedCluster) Check(ctx context.Context, objs []*unstructured.Unstr
 	var served []*unstructured.Unstructured
 	var at []int
 	for i, obj := range objs {
-		why, err := c.definitions.Validate(obj.GroupVersionKind())
+		why, err := c.definitions.validate(obj.GroupVersionKind())
 		switch {
 		case err != nil:
 			errs[i] = err

@@ -154,41 +154,24 @@ func edgeOf(d corev1alpha1.DependencyStatus) Edge {
 
 // Nodes returns the nodes that keep selects, and their dependencies.
 func (g *Graph) Nodes(keep func(*Node) bool) []*Node {
-	reached := map[Key]bool{}
-	for _, n := range g.nodes {
-		if keep(n) {
-			g.reach(n.Key, reached)
+	reached := map[*Node]bool{}
+	todo := slices.DeleteFunc(slices.Clone(g.nodes), func(n *Node) bool { return !keep(n) })
+	// The search is a loop, because a chain of dependencies can be long.
+	for len(todo) > 0 {
+		n := todo[0]
+		todo = todo[1:]
+		if n == nil || reached[n] {
+			continue
+		}
+		reached[n] = true
+		for _, e := range n.Dependencies {
+			if e.To != nil {
+				todo = append(todo, g.byKey[*e.To])
+			}
 		}
 	}
-
-	found := []*Node{}
-	for _, n := range g.nodes {
-		if reached[n.Key] {
-			found = append(found, n)
-		}
-	}
-	return found
+	return slices.DeleteFunc(append([]*Node{}, g.nodes...), func(n *Node) bool { return !reached[n] })
 }
 
 // Node returns the node of a package; nil if it was not read.
 func (g *Graph) Node(k Key) *Node { return g.byKey[k] }
-
-// reach marks a node and all nodes that it leads to.
-func (g *Graph) reach(from Key, reached map[Key]bool) {
-	// The search is a loop, because a chain of dependencies can be long.
-	for todo := []Key{from}; len(todo) > 0; {
-		next := todo[0]
-		todo = todo[1:]
-		n := g.byKey[next]
-		if n == nil || reached[next] {
-			continue
-		}
-		reached[next] = true
-
-		for _, e := range n.Dependencies {
-			if e.To != nil {
-				todo = append(todo, *e.To)
-			}
-		}
-	}
-}

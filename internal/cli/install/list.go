@@ -182,15 +182,12 @@ func (c *listCommand) gather(ctx context.Context, cl *cluster.Cluster) (found []
 // under way.
 func (c *listCommand) rows(found []corev1alpha1.GenericPackage) []installedPackage {
 	rows := []installedPackage{}
-	slices.SortStableFunc(found, func(a, b corev1alpha1.GenericPackage) int {
-		return cmp.Compare(installedOne(a).State.Urgency(), installedOne(b).State.Urgency())
-	})
-
 	for _, pkg := range found {
 		if row := installedOne(pkg); !c.notReady || row.State != progress.SummaryAvailable {
 			rows = append(rows, row)
 		}
 	}
+	slices.SortStableFunc(rows, func(a, b installedPackage) int { return cmp.Compare(a.State.Urgency(), b.State.Urgency()) })
 	return rows
 }
 

@@ -80,7 +80,7 @@ func TestAdopt(t *testing.T) {
 
 func TestRelease(t *testing.T) {
 	t.Parallel()
-	other := dryrun.Change{Action: dryrun.ActionDelete, Kind: "ConfigMap", Namespace: "shop", Name: "old"}
+	other := dryrun.Change{Action: dryrun.ActionDelete, ID: objectdiff.ID{Kind: "ConfigMap", Namespace: "shop", Name: "old"}}
 	for _, tc := range []struct {
 		reason  string
 		given   object

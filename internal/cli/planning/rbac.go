@@ -108,7 +108,9 @@ func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *P
 		planned.warnings = append(planned.warnings, w.String())
 	}
 
-	roles := permissions.Roles(scopes, planned.rolesName(), planned.subjects(accounts))
+	// Both kinds of packages can have roles in one namespace.
+	name := strings.ToLower(planned.Target.Scope.Kind("Package")) + "-" + planned.Target.Name
+	roles := permissions.Roles(scopes, name, planned.subjects(accounts))
 	readers, err := planned.readers(ctx, request)
 	if err != nil {
 		return cl.Explain("cannot determine the kinds that the manager may read", err)
@@ -166,12 +168,6 @@ func (p *Planned) readers(ctx context.Context, r permissions.Request) (roles []a
 	}
 
 	return roles, nil
-}
-
-// rolesName is the name of the roles: the package's kind and name, because both kinds can have
-// roles in one namespace.
-func (p *Planned) rolesName() string {
-	return strings.ToLower(p.Target.Scope.Kind("Package")) + "-" + p.Target.Name
 }
 
 // objects returns the objects of the package.

@@ -76,8 +76,10 @@ func needsOf[O Object](all []O, o O, defined map[schema.GroupKind]bool) (out []N
 			add("has the right to write", Written(all, o)...)
 		}
 		references(all, o, func(why string, on O) { add(why, on) })
-		for _, s := range called(all, o) {
-			add("calls", Selected(all, s)...)
+		for _, s := range all {
+			if is(s, "", "Service") && Calls(o, s) {
+				add("calls", Selected(all, s)...)
+			}
 		}
 	case kind == schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
 		add("is served by", servers(all, fields.Map(o.Content(), "spec", "service"))...)

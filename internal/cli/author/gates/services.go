@@ -47,24 +47,13 @@ func WebhookServers[O Object](all []O, config O) (out []O) {
 	return out
 }
 
-// called returns the Services that an object calls.
-func called[O Object](all []O, o O) []O {
-	texts := CommandTexts(o)
-	if len(texts) == 0 {
-		return nil
-	}
-	return Filter(all, func(s O) bool { return is(s, "", "Service") && names(texts, o, s) })
-}
-
 // Calls reports whether a command line or environment variable of an object has the host name of a
-// Service.
-func Calls[O Object](o, service O) bool { return names(CommandTexts(o), o, service) }
-
-// names reports whether one of the texts has the host name of a Service. Within its namespace, the
-// bare name suffices in a URL.
-func names[O Object](texts []string, o, service O) bool {
-	if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, nameOf(service)) }) {
-		return false // most texts, without a regular expression
+// Service. Within its namespace, the bare name suffices in a URL.
+func Calls[O Object](o, service O) bool {
+	// Most texts are excluded without a regular expression.
+	texts := slices.DeleteFunc(CommandTexts(o), func(text string) bool { return !strings.Contains(text, nameOf(service)) })
+	if len(texts) == 0 {
+		return false
 	}
 	name := regexp.QuoteMeta(nameOf(service))
 	host := `(^|[^-a-z0-9])` + name + `\.` + regexp.QuoteMeta(service.Home()) + `([^-a-z0-9]|$)`

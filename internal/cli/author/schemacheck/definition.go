@@ -13,7 +13,6 @@ import (
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -41,13 +40,6 @@ func decodeDefinitions(obj *unstructured.Unstructured) *definitions {
 		d.versions = append(d.versions, &definition{version: &crd.Spec.Versions[i]})
 	}
 	return d
-}
-
-// addTo adds the versions by their kinds.
-func (d *definitions) addTo(all map[schema.GroupVersionKind]*definition) {
-	for _, v := range d.versions {
-		all[schema.GroupVersionKind{Group: d.crd.Spec.Group, Version: v.version.Name, Kind: d.crd.Spec.Names.Kind}] = v
-	}
 }
 
 // problems returns the API server's findings about the definition itself.

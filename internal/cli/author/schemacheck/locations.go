@@ -34,21 +34,15 @@ type LocationOptions struct {
 type Locations struct {
 	patterns []string
 	options  LocationOptions
+	// compiler keeps each compiled schema.
 	compiler *jsonschema.Compiler
-	compiled map[string]result
-}
-
-// result is the outcome of a compilation, which is kept even for an error.
-type result struct {
-	schema *jsonschema.Schema
-	err    error
 }
 
 // NewLocations returns the schemas at some locations, in order. A location is the path of a file
 // below the package's folder, with variables such as {{ .ResourceKind }}. The location "default"
 // means the bundled schemas of Kubernetes. URLs are skipped, because no command needs a network.
 func NewLocations(patterns []string, opts LocationOptions) (*Locations, error) {
-	l := &Locations{options: opts, compiler: jsonschema.NewCompiler(), compiled: map[string]result{}}
+	l := &Locations{options: opts, compiler: jsonschema.NewCompiler()}
 	l.compiler.UseLoader(l)
 	for _, pattern := range patterns {
 		if pattern == "default" || strings.HasPrefix(pattern, "http://") || strings.HasPrefix(pattern, "https://") {
@@ -84,7 +78,13 @@ func (l *Locations) Check(ctx context.Context, obj *unstructured.Unstructured) (
 			return nil, false, err
 		}
 
-		compiled, err := l.compile(toURL(location))
+		// A path cannot lead above the root, which is the package's folder.
+		at := (&url.URL{Scheme: folderScheme, Path: path.Clean("/" + location)}).String()
+		compiled, err := l.compiler.Compile(at)
+		var failed *jsonschema.LoadURLError // does not unwrap
+		if errors.As(err, &failed) && failed.URL == at {
+			err = failed.Err
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -102,21 +102,6 @@ func (l *Locations) Check(ctx context.Context, obj *unstructured.Unstructured) (
 	}
 
 	return nil, false, nil
-}
-
-// compile returns a schema, or fs.ErrNotExist. It reads each schema once.
-func (l *Locations) compile(url string) (*jsonschema.Schema, error) {
-	known, done := l.compiled[url]
-	if !done {
-		known.schema, known.err = l.compiler.Compile(url)
-		var failed *jsonschema.LoadURLError // does not unwrap
-		if errors.As(known.err, &failed) && failed.URL == url {
-			known.err = failed.Err
-		}
-		l.compiled[url] = known
-	}
-
-	return known.schema, known.err
 }
 
 // leaves returns the innermost causes of a validation error.
@@ -169,12 +154,6 @@ func expand(pattern string, gvk schema.GroupVersionKind, version string) (string
 
 // folderScheme is the scheme of URLs for files below the package's folder.
 const folderScheme = "package"
-
-// toURL returns the URL of a location. A path cannot lead above the root, which is the package's
-// folder.
-func toURL(location string) string {
-	return (&url.URL{Scheme: folderScheme, Path: path.Clean("/" + location)}).String()
-}
 
 // Load implements jsonschema.URLLoader.
 func (l *Locations) Load(location string) (any, error) {

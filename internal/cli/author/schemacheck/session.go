@@ -34,8 +34,12 @@ func (s *Session) Checker(objects []*unstructured.Unstructured) (*Checker, error
 	}
 	c := &Checker{kubernetes: static, own: map[schema.GroupVersionKind]*definition{}, session: s}
 	for _, obj := range objects {
-		if obj.GroupVersionKind() == crdKind {
-			s.of(obj).addTo(c.own)
+		if obj.GroupVersionKind() != crdKind {
+			continue
+		}
+		defined := s.of(obj)
+		for _, v := range defined.versions {
+			c.own[schema.GroupVersionKind{Group: defined.crd.Spec.Group, Version: v.version.Name, Kind: defined.crd.Spec.Names.Kind}] = v
 		}
 	}
 	return c, nil
@@ -83,25 +87,21 @@ func (s *Session) Check(ctx context.Context, component string, pkg *loader.Packa
 			if !checked {
 				report.Unchecked[obj.GroupVersionKind().GroupKind().String()]++
 			}
+			at := pkg.Sources[i][j]
 			for _, f := range findings {
-				report.add(component, pkg.Sources[i][j], f)
+				list := &report.Problems
+				if f.Doubtful {
+					list = &report.Doubts
+				}
+				*list = append(*list, violation.Violation{
+					Reason: violation.ReasonObjectInvalid, Component: component, Path: at.Path, Document: at.Document, Line: at.Line,
+					Object: at.Object, Field: f.Field, Details: f.Problem, Remedy: f.Remedy,
+				})
 			}
 		}
 	}
 
 	return report, nil
-}
-
-// add adds a finding at the place of its object.
-func (r *Report) add(component string, at loader.Source, f Finding) {
-	list := &r.Problems
-	if f.Doubtful {
-		list = &r.Doubts
-	}
-	*list = append(*list, violation.Violation{
-		Reason: violation.ReasonObjectInvalid, Component: component, Path: at.Path, Document: at.Document, Line: at.Line,
-		Object: at.Object, Field: f.Field, Details: f.Problem, Remedy: f.Remedy,
-	})
 }
 
 // Decode reads the objects of all phases.

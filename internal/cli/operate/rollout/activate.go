@@ -17,15 +17,15 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// activateCommand is kubectl package rollout activate.
-type activateCommand struct {
+// awaitedCommand is kubectl package rollout activate or reject.
+type awaitedCommand struct {
 	command.Command
 	revision int64
 }
 
 // newActivate returns the command rollout activate.
 func newActivate(on command.Command) *cobra.Command {
-	c := &activateCommand{Command: on}
+	c := &awaitedCommand{Command: on}
 	cmd := c.About(&cobra.Command{
 		Use:   "activate RESOURCE",
 		Short: "Activate a revision that awaits it, or an earlier one",
@@ -35,14 +35,14 @@ number and takes over like an upgrade. kubectl package plan NAME --revision N pr
 The package needs revisionActivationPolicy: Manual. A rejected revision, or one whose sensitive
 values are not kept, is refused.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
-	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
+	}, cluster.ParseResource, c.activate, command.Positive("revision", &c.revision))
 	cmd.Flags().Int64Var(&c.revision, "revision", 0, "activate this `revision` (default: the one that awaits it)")
 	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until it is complete")
 	return cmd
 }
 
-// run activates a revision, and waits until it has taken over.
-func (c *activateCommand) run(ctx context.Context, n cluster.Name) error {
+// activate activates a revision, and waits until it has taken over.
+func (c *awaitedCommand) activate(ctx context.Context, n cluster.Name) error {
 	cl, r, err := c.Rollout(ctx, n)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (c *activateCommand) run(ctx context.Context, n cluster.Name) error {
 }
 
 // await waits until the revision has taken over, or was rolled back.
-func (c *activateCommand) await(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
+func (c *awaitedCommand) await(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
 	last := ""
 	err := c.Await(ctx, cl, set, r.String(), "is not rolled out", func() string { return terminal.Text(last) }, func() (bool, error) {
 		conds, spec := *set.StatusConditions(), set.ObjectSetSpec()
@@ -86,15 +86,9 @@ func (c *activateCommand) await(ctx context.Context, cl *cluster.Cluster, r *clu
 	return rolledOut(&c.Command, r.String(), set.ObjectSetSpec().Revision)
 }
 
-// rejectCommand is kubectl package rollout reject.
-type rejectCommand struct {
-	command.Command
-	revision int64
-}
-
 // newReject returns the command rollout reject.
 func newReject(on command.Command) *cobra.Command {
-	c := &rejectCommand{Command: on}
+	c := &awaitedCommand{Command: on}
 	cmd := c.About(&cobra.Command{
 		Use:   "reject RESOURCE",
 		Short: "Reject a revision that awaits its activation",
@@ -102,15 +96,15 @@ func newReject(on command.Command) *cobra.Command {
 not rolled out, and does not await activation again, until kubectl package retry. Another version, digest or
 configuration is not affected.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
-	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
+	}, cluster.ParseResource, c.reject, command.Positive("revision", &c.revision))
 	cmd.Flags().Int64Var(&c.revision, "revision", 0, "reject this `revision` (default: the one that awaits its activation)")
 	c.Reports(cmd)
 	return cmd
 }
 
-// run rejects a revision. The revision in charge cannot be rejected, because nothing would replace
+// reject rejects a revision. The revision in charge cannot be rejected, because nothing would replace
 // it.
-func (c *rejectCommand) run(ctx context.Context, n cluster.Name) error {
+func (c *awaitedCommand) reject(ctx context.Context, n cluster.Name) error {
 	cl, r, err := c.Rollout(ctx, n)
 	if err != nil {
 		return err

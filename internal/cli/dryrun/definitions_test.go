@@ -1,4 +1,4 @@
-package definitions
+package dryrun
 
 import (
 	"fmt"
@@ -48,7 +48,7 @@ func TestDefinitionLosses(t *testing.T) {
 			crd(t, "Cluster", version("v1", stored, `"any":{"type":"object","properties":{"a":{}}}`)), []string{"values in .spec.any that the schema of v1 does not name are no longer kept"},
 		},
 	} {
-		got := Losses(Of(tc.before), Of(tc.after))
+		got := definitionLosses(definitionOf(tc.before), definitionOf(tc.after))
 		if len(got) != len(tc.want) {
 			t.Errorf("%s: %v", tc.reason, got)
 			continue
@@ -81,10 +81,10 @@ func TestDefinitions(t *testing.T) {
 		{"another version changes", crd(fmt.Sprintf(version, "v1", "true", size)), crd(fmt.Sprintf(version, "v1", "true", size), fmt.Sprintf(version, "v2", "true", unit)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"size":1}}`, "", ""},
 		{"a version that is not served", nil, crd(fmt.Sprintf(version, "v1", "false", size), fmt.Sprintf(version, "v2", "true", size)), `{"apiVersion":"example.com/v1","kind":"Dial"}`, "", "does not serve version v1 but v2"},
 	} {
-		d := New()
-		d.Learn(tc.before, tc.now)
+		d := newDefinitions()
+		d.learn(tc.before, tc.now)
 		u := yamltest.Object(t, tc.resource)
-		why, err := d.Validate(u.GroupVersionKind())
+		why, err := d.validate(u.GroupVersionKind())
 		if (why == "") != (tc.why == "") || !strings.Contains(why, tc.why) {
 			t.Errorf("%s: %q", tc.reason, why)
 		}
