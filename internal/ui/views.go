@@ -12,7 +12,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/ui/page"
 )
 
@@ -88,7 +87,6 @@ func (s *server) diff(r *http.Request) (view, error) {
 	}
 
 	var revisions [2]corev1alpha1.GenericObjectSet
-	var objects [2][]objectdiff.Object
 	for i, name := range []string{"from", "to"} {
 		number, err := strconv.ParseInt(r.URL.Query().Get(name), 10, 64)
 		if err != nil {
@@ -97,11 +95,8 @@ func (s *server) diff(r *http.Request) (view, error) {
 		if revisions[i], err = rollout.Revision(number); err != nil {
 			return view{}, notFound(err.Error())
 		}
-		if objects[i], err = of.ComparableObjects(r.Context(), revisions[i]); err != nil {
-			return view{}, err
-		}
 	}
 
-	c := cluster.Compare(revisions[0], revisions[1], objects[0], objects[1])
-	return view{draw: func(f page.Frame) *page.Page { return page.DiffOf(f, t, c) }}, nil
+	c, err := of.Compare(r.Context(), revisions[0], revisions[1])
+	return view{draw: func(f page.Frame) *page.Page { return page.DiffOf(f, t, c) }}, err
 }

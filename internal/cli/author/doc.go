@@ -8,5 +8,4 @@
 //	schemacheck   checks objects against the schemas of their kinds, without a cluster
 //	testrunner    runs the tests of a package
 //	repositories  the command repository: lists of package images
-//	fields        reads nested values of objects
 package author

@@ -77,28 +77,26 @@ func ChangeCause(before []corev1alpha1.GenericObjectSet, set corev1alpha1.Generi
 	return set.GetAnnotations()[corev1alpha1.ChangeCauseAnnotation]
 }
 
-// ComparableObjects returns the objects of a revision. A revision with sensitive values is not
-// compared.
-func (c *Cluster) ComparableObjects(ctx context.Context, set corev1alpha1.GenericObjectSet) ([]objectdiff.Object, error) {
-	all, sealed, err := c.Objects(ctx, set)
-	if err != nil {
-		return nil, err
+// Compare compares two revisions by their objects. A revision with sensitive values is not compared.
+func (c *Cluster) Compare(ctx context.Context, from, to corev1alpha1.GenericObjectSet) (out objectdiff.Comparison, err error) {
+	var objects [2][]objectdiff.Object
+	for i, set := range []corev1alpha1.GenericObjectSet{from, to} {
+		var sealed bool
+		if objects[i], sealed, err = c.Objects(ctx, set); err != nil {
+			return out, err
+		}
+		if sealed {
+			return out, fmt.Errorf("revision %d has sensitive values: its objects are kept in Secrets only while it is in charge, so it is not compared", set.ObjectSetSpec().Revision)
+		}
 	}
-	if sealed {
-		return nil, fmt.Errorf("revision %d has sensitive values: its objects are kept in Secrets only while it is in charge, so it is not compared", set.ObjectSetSpec().Revision)
-	}
-	return all, nil
-}
 
-// Compare compares two revisions by their objects.
-func Compare(from, to corev1alpha1.GenericObjectSet, before, after []objectdiff.Object) objectdiff.Comparison {
-	out := objectdiff.Comparison{From: from.ObjectSetSpec().Revision, To: to.ObjectSetSpec().Revision, Objects: objectdiff.Sets(before, after)}
+	out = objectdiff.Comparison{From: from.ObjectSetSpec().Revision, To: to.ObjectSetSpec().Revision, Objects: objectdiff.Sets(objects[0], objects[1])}
 	was, is := phaseNames(from), phaseNames(to)
 	if !equality.Semantic.DeepEqual(was, is) {
 		out.Phases = &objectdiff.OrderChange{Before: was, After: is}
 	}
 	out.Probes = !equality.Semantic.DeepEqual(from.ObjectSetSpec().AvailabilityProbes, to.ObjectSetSpec().AvailabilityProbes)
-	return out
+	return out, nil
 }
 
 // phaseNames returns the names of the phases in their order. It is never nil, so that JSON has a

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/fields"
 )
 
 // clockSkew is the maximum difference between the clocks of two machines.
@@ -66,9 +67,7 @@ func Elsewhere(leases []coordinationv1.Lease, managers []appsv1.Deployment, boot
 
 // ended reports whether a Job has completed or failed.
 func ended(job *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
-	return slices.ContainsFunc(conditions, func(c any) bool {
-		condition, _ := c.(map[string]any)
+	return slices.ContainsFunc(fields.Maps(job.Object, "status", "conditions"), func(condition map[string]any) bool {
 		return (condition["type"] == "Complete" || condition["type"] == "Failed") && condition["status"] == string(metav1.ConditionTrue)
 	})
 }

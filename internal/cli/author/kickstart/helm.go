@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/author/fields"
+	"lockstep.run/lockstep/internal/cli/fields"
 )
 
 // Annotations and labels of Helm, https://helm.sh/docs/topics/charts_hooks.

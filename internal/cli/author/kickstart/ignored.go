@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/author/fields"
 	"lockstep.run/lockstep/internal/cli/author/gates"
+	"lockstep.run/lockstep/internal/cli/fields"
 	"lockstep.run/lockstep/internal/limits"
 )
 

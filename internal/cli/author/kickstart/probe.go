@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"lockstep.run/lockstep/internal/cli/author/fields"
+	"lockstep.run/lockstep/internal/cli/fields"
 	"lockstep.run/lockstep/internal/loader/presets"
 	"lockstep.run/lockstep/internal/loader/violation"
 )

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"unicode"
 
-	"lockstep.run/lockstep/internal/cli/author/fields"
 	"lockstep.run/lockstep/internal/cli/author/gates"
+	"lockstep.run/lockstep/internal/cli/fields"
 	"lockstep.run/lockstep/internal/loader/presets"
 )
 

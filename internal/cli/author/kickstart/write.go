@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/author/fields"
+	"lockstep.run/lockstep/internal/cli/fields"
 	"lockstep.run/lockstep/internal/loader"
 )
 

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/author/fields"
+	"lockstep.run/lockstep/internal/cli/fields"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/probes"
 )
@@ -55,9 +55,8 @@ func readyAtOnce(c *oneCase, r reporter) {
 		// minReadySeconds makes the controller wait before a pod counts as available, so it
 		// replaces a probe.
 		seconds, _, _ := unstructured.NestedInt64(o.Object, "spec", "minReadySeconds")
-		containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
-		checked := slices.ContainsFunc(containers, func(item any) bool {
-			container, _ := item.(map[string]any)
+		containers := fields.Maps(o.Object, "spec", "template", "spec", "containers")
+		checked := slices.ContainsFunc(containers, func(container map[string]any) bool {
 			return container["readinessProbe"] != nil || container["startupProbe"] != nil
 		})
 		if c.probed(o) && seconds == 0 && !checked {

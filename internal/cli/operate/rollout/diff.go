@@ -50,16 +50,10 @@ func (c *diffCommand) run(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 
-	before, err := cl.ComparableObjects(ctx, from)
+	result, err := cl.Compare(ctx, from, to)
 	if err != nil {
 		return err
 	}
-	after, err := cl.ComparableObjects(ctx, to)
-	if err != nil {
-		return err
-	}
-
-	result := cluster.Compare(from, to, before, after)
 	return c.Output.Write(c.Streams.Out, result, func(styles terminal.Styles) string { return diffText(r.String(), result, styles) })
 }
 

@@ -9,11 +9,12 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/fields"
 )
 
-// fields are the fields of an object in an archive. A name leads to the fields below it, which also
+// selection has the fields of an object in an archive. A name leads to the fields below it, which also
 // apply to each element of a list. Nil means the whole value.
-type fields map[string]fields
+type selection map[string]selection
 
 // kept has all fields that show the state of an object of any kind, and no field with a value from
 // a user. Objects of packages are only references.
@@ -50,14 +51,14 @@ var kept = parse(`
 `)
 
 // parse reads paths such as "status.conditions". A path includes everything below it.
-func parse(paths string) fields {
-	root := fields{}
+func parse(paths string) selection {
+	root := selection{}
 	for path := range strings.FieldsSeq(paths) {
 		at := root
 		names := strings.Split(path, ".")
 		for _, name := range names[:len(names)-1] {
 			if at[name] == nil {
-				at[name] = fields{}
+				at[name] = selection{}
 			}
 			at = at[name]
 		}
@@ -97,7 +98,7 @@ func Show(object map[string]any, show func(string) string) map[string]any {
 }
 
 // shown returns the parts of a value that some fields select. It passes texts through show.
-func shown(value any, f fields, show func(string) string) any {
+func shown(value any, f selection, show func(string) string) any {
 	switch value := value.(type) {
 	case map[string]any:
 		out := map[string]any{}
@@ -127,68 +128,44 @@ func shown(value any, f fields, show func(string) string) any {
 // sensitiveDigits is the minimum length of a number that might be a password.
 const sensitiveDigits = 8 // of a number that might be a password; ports, sizes and times are shorter
 
-// numberOf writes a number as texts do.
-func numberOf(value any) string {
-	if number, whole := value.(int64); whole {
-		return strconv.FormatInt(number, 10)
-	}
-	number, _ := value.(float64)
-	return strconv.FormatFloat(number, 'f', -1, 64)
-}
-
 // Sensitive returns the values of an object that no text of the archive may quote: the values of
 // its config, and the data of Secrets among its objects.
 func Sensitive(object map[string]any) (found []string) {
-	var leaves func(value any)
-	leaves = func(value any) {
-		switch value := value.(type) {
-		case map[string]any:
-			for _, below := range value {
-				leaves(below)
-			}
-		case []any:
-			for _, below := range value {
-				leaves(below)
-			}
-		case string:
-			found = append(found, value)
-		case int64, float64:
-			if number := numberOf(value); len(number) >= sensitiveDigits {
-				found = append(found, number)
-			}
+	number := func(text string) {
+		if len(text) >= sensitiveDigits {
+			found = append(found, text)
 		}
 	}
-
-	var walk func(value any)
-	walk = func(value any) {
-		switch value := value.(type) {
-		case map[string]any:
-			if value["kind"] == "Secret" {
-				leaves(value["data"])
-				leaves(value["stringData"])
+	leaves := func(value any) {
+		fields.Walk(value, func(_ map[string]any, _ string, value any) {
+			switch value := value.(type) {
+			case string:
+				found = append(found, value)
+			case int64:
+				number(strconv.FormatInt(value, 10))
+			case float64:
+				number(strconv.FormatFloat(value, 'f', -1, 64))
 			}
-			leaves(value["config"])
-			for _, below := range value {
-				walk(below)
-			}
-		case []any:
-			for _, below := range value {
-				walk(below)
-			}
-		}
+		})
 	}
 
 	// Revisions have the config of their time, which might no longer be the Package's.
-	meta, _ := object["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	if text, ok := annotations[corev1alpha1.PackageConfigAnnotation].(string); ok {
-		var config any
-		if utiljson.Unmarshal([]byte(text), &config) == nil {
-			leaves(config)
-		}
+	var config any
+	text := fields.Text(object, "metadata", "annotations", corev1alpha1.PackageConfigAnnotation)
+	if utiljson.Unmarshal([]byte(text), &config) == nil {
+		leaves(config)
 	}
 
-	walk(object["spec"])
-	walk(object["objects"]) // of a slice
+	// A slice has its objects next to its metadata.
+	for _, part := range []any{object["spec"], object["objects"]} {
+		fields.Walk(part, func(_ map[string]any, _ string, value any) {
+			below := fields.Map(value)
+			if below["kind"] == "Secret" {
+				leaves(below["data"])
+				leaves(below["stringData"])
+			}
+			leaves(below["config"])
+		})
+	}
 	return found
 }
