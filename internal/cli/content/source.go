@@ -8,13 +8,21 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/manifest"
+	"lockstep.run/lockstep/internal/loader/violation"
 )
 
 // SourceFlags belong to an argument SOURCE, a folder or an image.
@@ -132,4 +140,89 @@ func ReadInput(path string, stdin io.Reader) (name string, data []byte, err erro
 
 	data, err = io.ReadAll(io.LimitReader(in, limits.DocumentBytes+1))
 	return name, data, err
+}
+
+// BareName reports whether an argument can name a package as well as a folder.
+func BareName(arg string) bool { return len(validation.IsDNS1123Label(arg)) == 0 }
+
+// HasManifest reports whether a folder holds a package.
+func HasManifest(folder string) bool {
+	for _, file := range []string{"manifest.yaml", "manifest.yml"} {
+		if _, err := os.Stat(filepath.Join(folder, file)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// BaseName returns the last part of an image's path as a Kubernetes name.
+func BaseName(ref name.Reference) string {
+	path := ref.Context().RepositoryStr()
+	return strings.ReplaceAll(path[strings.LastIndex(path, "/")+1:], "_", "-")
+}
+
+// ImageReference parses the reference of an image. Errors call it noun.
+func ImageReference(noun, text string) (name.Reference, error) {
+	ref, err := name.ParseReference(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s %q is not a valid image reference: write it as host/path:tag or host/path@sha256:…", noun, text)
+	}
+	return ref, nil
+}
+
+// IsPath reports whether an argument is a folder: it exists, or is written as only paths are.
+func IsPath(arg string) bool {
+	if strings.HasPrefix(arg, ".") || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "~") || strings.HasSuffix(arg, "/") {
+		return true
+	}
+	_, err := os.Stat(arg)
+	return err == nil
+}
+
+// ManifestOf returns the manifest of a component; nil if it cannot be read, because the manager
+// reports that error.
+func ManifestOf(files loader.Files, component string) *manifest.Result {
+	result, _, _ := ReadManifest(files, component)
+	return result
+}
+
+// ReadManifest reads the manifest of a component. exists is false if the package does not have the
+// component.
+func ReadManifest(files loader.Files, component string) (result *manifest.Result, problems violation.Violations, exists bool) {
+	parts := loader.Parts(files)
+	i := slices.IndexFunc(parts, func(p loader.Part) bool { return p.Component == component })
+	if i < 0 {
+		return nil, nil, false
+	}
+	result, problems = manifest.Read(parts[i].Files, component)
+	return result, problems, true
+}
+
+// CheckScope returns an error that names the right flag if a package does not allow a scope.
+func CheckScope(source string, files loader.Files, component string, scope corev1alpha1.Scope) error {
+	result := ManifestOf(files, component)
+	if result == nil {
+		return nil
+	}
+	namespaced := slices.Contains(result.Manifest.Spec.Scopes, manifestsv1alpha1.PackageManifestScopeNamespaced)
+	cluster := slices.Contains(result.Manifest.Spec.Scopes, manifestsv1alpha1.PackageManifestScopeCluster)
+	switch {
+	case scope == corev1alpha1.ScopeNamespaced && cluster && !namespaced:
+		return fmt.Errorf("%s can only be installed as a ClusterPackage: add --cluster", source)
+	case scope == corev1alpha1.ScopeCluster && namespaced && !cluster:
+		return fmt.Errorf("%s can only be installed as a Package, in a namespace: leave out --cluster", source)
+	}
+
+	return nil
+}
+
+// ComponentsOf names the components of a package.
+func ComponentsOf(files loader.Files) []string {
+	var names []string
+	for _, part := range loader.Parts(files) {
+		if part.Component != "" {
+			names = append(names, part.Component)
+		}
+	}
+	return names
 }

@@ -3,10 +3,16 @@ package dryrun
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/utils/ptr"
 
 	"lockstep.run/lockstep/internal/cli/objectdiff"
@@ -116,4 +122,138 @@ func (s *simulation) resources(ctx context.Context, crd *crdType, limit int64) (
 	}
 	list, err = s.Metadata.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: limit})
 	return list, apply.Classify(err) != apply.NotServed, err
+}
+
+// namespaceKind is the kind whose deletion also deletes objects of other owners.
+var namespaceKind = schema.GroupKind{Kind: "Namespace"}
+
+// bystanders are other owners' objects that are deleted along with a namespace, in order.
+type bystanders struct {
+	keys []objects.Key
+	// more means that there might be others, which were not listed.
+	more bool
+}
+
+// String describes them; empty for none.
+func (b bystanders) String() string {
+	if len(b.keys) == 0 {
+		return ""
+	}
+	count := fmt.Sprintf("%d objects that do", len(b.keys))
+	if len(b.keys) == 1 {
+		count = "1 object that does"
+	}
+
+	if b.more {
+		count = "at least " + count
+	}
+
+	var names []string
+	for _, key := range b.keys[:min(len(b.keys), resourcesNamed)] {
+		names = append(names, key.Kind+" "+key.Name)
+	}
+
+	if n := len(b.keys) - len(names); n > 0 {
+		names = append(names, fmt.Sprintf("and %d more", n))
+	}
+	return count + " not belong to the package: " + strings.Join(names, ", ")
+}
+
+// bystandersIn lists the objects in a namespace that do not belong to the package and that no other
+// object there has created.
+func (s *simulation) bystandersIn(ctx context.Context, namespace string) (bystanders, error) {
+	lists, err := s.Discovery.ServerPreferredNamespacedResourcesWithContext(ctx)
+	// If only some groups fail, the kinds of the others are still listed.
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return bystanders{}, fmt.Errorf("read the kinds that the API server serves: %w", err)
+	}
+	found := bystanders{more: err != nil}
+
+	var resources []schema.GroupVersionResource
+	var kinds []schema.GroupVersionKind
+	// Kinds without the verb delete, such as component statuses, are not objects of a user.
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return bystanders{}, err
+		}
+		for _, r := range list.APIResources {
+			resources, kinds = append(resources, gv.WithResource(r.Name)), append(kinds, gv.WithKind(r.Kind))
+		}
+	}
+
+	items, more, err := s.list(ctx, namespace, resources, kinds)
+	if err != nil {
+		return bystanders{}, err
+	}
+	found.keys, found.more = s.othersOf(items), found.more || more
+
+	return found, nil
+}
+
+// list lists the objects of some kinds in a namespace. more means that there might be others: the
+// user may not list their kinds, or the API server cannot list them now, for example because their
+// webhook does not answer.
+func (s *simulation) list(
+	ctx context.Context, namespace string, resources []schema.GroupVersionResource, kinds []schema.GroupVersionKind,
+) (items []metav1.PartialObjectMetadata, more bool, err error) {
+	for i := range resources {
+		list, err := s.Metadata.Resource(resources[i]).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: resourcesListed})
+		if ctx.Err() != nil {
+			return nil, false, ctx.Err()
+		}
+		if err != nil {
+			// A kind that is not served or cannot be listed has no objects that a user could lose.
+			more = more || !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err)
+			continue
+		}
+
+		more = more || list.Continue != ""
+		for _, item := range list.Items {
+			item.SetGroupVersionKind(kinds[i])
+			items = append(items, item)
+		}
+	}
+
+	return items, more, nil
+}
+
+// othersOf returns the objects of a namespace that do not belong to the package and that neither
+// another of them nor Kubernetes has created.
+func (s *simulation) othersOf(items []metav1.PartialObjectMetadata) []objects.Key {
+	// The garbage collector deletes owned objects, so only their owners are named.
+	there, found := map[types.UID]bool{}, map[types.UID]objects.Key{}
+	for i := range items {
+		there[items[i].UID] = true
+	}
+
+	for i := range items {
+		m := &items[i]
+		gk := m.GroupVersionKind().GroupKind()
+		key := objects.Key{Group: gk.Group, Kind: gk.Kind, Namespace: m.Namespace, Name: m.Name}
+		o := s.objects[key]
+		owned := slices.ContainsFunc(m.OwnerReferences, func(ref metav1.OwnerReference) bool { return there[ref.UID] })
+		if owned || o != nil && !o.released || ofKubernetes(key) {
+			continue
+		}
+		if _, known := found[m.UID]; !known { // a kind can be served in several groups
+			found[m.UID] = key
+		}
+	}
+
+	return slices.SortedFunc(maps.Values(found), objects.Key.Compare)
+}
+
+// ofKubernetes reports whether Kubernetes itself creates an object, in every namespace or as a
+// trace of another object.
+func ofKubernetes(key objects.Key) bool {
+	switch key.Kind {
+	case "Event", "Endpoints", "PodMetrics":
+		return true
+	case "ServiceAccount":
+		return key.Name == "default"
+	case "ConfigMap":
+		return key.Name == "kube-root-ca.crt"
+	}
+	return false
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -12,6 +13,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/cli/progress"
 )
 
 // ChoiceFlags choose one of the versions that repositories offer.
@@ -145,4 +147,83 @@ func (p *PrereleaseFlag) Value() *corev1alpha1.Prereleases {
 		return &corev1alpha1.Prereleases{}
 	}
 	return &corev1alpha1.Prereleases{Identifiers: p.identifiers}
+}
+
+// SpecFlags set fields of a package.
+type SpecFlags struct {
+	Cluster   bool
+	Component string
+	Config    string
+	Adopt     bool
+	Given     func(flag string) bool
+}
+
+// Add adds the flags. Their usage starts with verb.
+func (f *SpecFlags) Add(cmd *cobra.Command, verb string) {
+	f.Given = cmd.Flags().Changed
+	cmd.Flags().BoolVar(&f.Cluster, "cluster", false, verb+" a ClusterPackage")
+	cmd.Flags().StringVar(&f.Component, "component", "", "install this component of a package with several")
+	cmd.Flags().StringVar(&f.Config, "config", "", "read the package's configuration from this YAML or JSON `file`, - for standard input")
+	cmd.Flags().BoolVar(&f.Adopt, "adopt", false, "take over existing objects without a controller (spec.collisionProtection: IfNoController)")
+}
+
+// TargetFlags name another cluster to install in.
+type TargetFlags struct{ secret, namespace string }
+
+// Add adds the flags to a command.
+func (f *TargetFlags) Add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.secret, "target-kubeconfig-secret", "",
+		"install in the cluster of the kubeconfig in this Secret, `NAME[/KEY]`, which is in the package's namespace, or in the manager's for a ClusterPackage; the default key is value")
+	cmd.Flags().StringVar(&f.namespace, "target-namespace", "", "install in this `namespace` of that cluster (default: the namespace of the same name)")
+}
+
+// Reference returns spec.targetRef; nil if no flag is given.
+func (f *TargetFlags) Reference(account string) (*corev1alpha1.TargetReference, error) {
+	switch {
+	case f.secret == "" && f.namespace == "":
+		return nil, nil
+	case f.secret == "":
+		return nil, errors.New("--target-namespace is in another cluster: name that with --target-kubeconfig-secret")
+	case account != "":
+		return nil, errors.New("--service-account and --target-kubeconfig-secret contradict each other: objects in another cluster are written by the user of the kubeconfig")
+	}
+
+	name, key, _ := strings.Cut(f.secret, "/")
+	return &corev1alpha1.TargetReference{
+		KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: name, Key: key}, Namespace: f.namespace,
+	}, nil
+}
+
+// KeepsTarget refuses to change the target of a package.
+func KeepsTarget(t progress.Target, old *corev1alpha1.PackageSpec, want *corev1alpha1.TargetReference) error {
+	if want == nil || equality.Semantic.DeepEqual(old.TargetRef, want) {
+		return nil
+	}
+	return fmt.Errorf("%s is installed in another cluster than the one that --target-kubeconfig-secret and --target-namespace name, and this cannot be changed: delete it first, or choose another NAME", t)
+}
+
+// PullSecretFlags name the Secrets with credentials for the registry of a package.
+type PullSecretFlags struct {
+	names   []string
+	changed func(string) bool
+}
+
+// Add adds the flag to a command.
+func (f *PullSecretFlags) Add(cmd *cobra.Command) {
+	f.changed = cmd.Flags().Changed
+	cmd.Flags().StringArrayVar(&f.names, "pull-secret", nil,
+		"use the Secret with this `name` for the registry of the package; it is in the package's namespace, or in the manager's for a ClusterPackage; repeatable, \"\" removes all")
+}
+
+// Into sets the Secrets of the flags. Without flags, the Secrets of the package stay. An empty name
+// removes all of them.
+func (f *PullSecretFlags) Into(w *Package) {
+	if w.changesPullSecrets = f.changed("pull-secret"); !w.changesPullSecrets {
+		return
+	}
+	for _, name := range f.names {
+		if ref := (corev1alpha1.LocalSecretReference{Name: name}); name != "" && !slices.Contains(w.pullSecrets, ref) {
+			w.pullSecrets = append(w.pullSecrets, ref)
+		}
+	}
 }
