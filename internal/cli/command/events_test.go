@@ -33,10 +33,10 @@ func TestEvents(t *testing.T) {
 		c := &Command{Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &human}}
 		cmd := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true, RunE: func(*cobra.Command, []string) error {
 			fmt.Fprint(c.Streams.Out, "package shop/web \"created\"\n\nwith parts")
-			v := newView(c.Streams, progress.State{Target: target})
-			v.show(probing, progress.Outcome{}, 0)
-			v.show(probing, progress.Outcome{}, 0)
-			v.show(ready, progress.Outcome{Done: true}, 0)
+			w := &Waiter{Streams: c.Streams}
+			last := w.show(progress.State{Target: target}, probing, progress.Outcome{}, 0)
+			last = w.show(last, probing, progress.Outcome{}, 0)
+			w.show(last, ready, progress.Outcome{Done: true}, 0)
 			return failure
 		}}
 		c.AddWait(cmd, WaitTimeout, "")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -62,7 +61,7 @@ func (w *Waiter) Run(ctx context.Context) (progress.State, time.Duration, error)
 	defer timeout.Stop()
 	again := time.NewTimer(w.Timeout)
 	defer again.Stop()
-	shown := newView(w.Streams, w.Before)
+	shown := w.Before
 
 	state := progress.State{Target: w.Target}
 	var outcome progress.Outcome
@@ -97,7 +96,7 @@ func (w *Waiter) Run(ctx context.Context) (progress.State, time.Duration, error)
 		if outcome.Again > 0 && !state.Unnoticed {
 			again.Reset(outcome.Again)
 		}
-		shown.show(state, outcome, now.Sub(begin))
+		shown = w.show(shown, state, outcome, now.Sub(begin))
 	}
 
 	elapsed := time.Since(begin)
@@ -136,35 +135,22 @@ func (w *Waiter) failure(s progress.State, v progress.Outcome, elapsed time.Dura
 	return nil
 }
 
-// view writes a line for each transition: for people, or as an event for programs.
-type view struct {
-	out  io.Writer
-	last progress.State
-}
-
-// newView returns a view on standard error, or on the events of -o json.
-func newView(streams genericiooptions.IOStreams, before progress.State) *view {
-	if out, is := streams.Out.(*events); is {
-		return &view{out: out, last: before}
-	}
-	return &view{out: streams.ErrOut, last: before}
-}
-
-// show writes the lines about a new state.
-func (v *view) show(s progress.State, outcome progress.Outcome, elapsed time.Duration) {
+// show writes a line for each transition, for people on standard error, or as an event for programs.
+// It returns the state to compare the next one with.
+func (w *Waiter) show(last, s progress.State, outcome progress.Outcome, elapsed time.Duration) progress.State {
 	shown := s
 	if outcome.Failed || outcome.Again > 0 {
 		shown.PullError, shown.Invalid, shown.Stalled = "", "", "" // the error of the command includes them
 	}
-	for _, line := range progress.Lines(v.last, shown) {
-		if out, is := v.out.(*events); is {
+	for _, line := range progress.Lines(last, shown) {
+		if out, is := w.Streams.Out.(*events); is {
 			out.transition(s, line)
 		} else {
-			fmt.Fprintf(v.out, "%7s  %s\n", progress.Elapsed(elapsed), line)
+			fmt.Fprintf(w.Streams.ErrOut, "%7s  %s\n", progress.Elapsed(elapsed), line)
 		}
 	}
 
-	v.last = progress.Remember(v.last, shown)
+	return progress.Remember(last, shown)
 }
 
 // pollInterval is the time between two reads of Poll.

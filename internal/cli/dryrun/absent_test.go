@@ -84,11 +84,9 @@ func TestBystanders(t *testing.T) {
 		{Kind: "ConfigMap", Namespace: "shop", Name: "own"}:  {},
 		{Kind: "ConfigMap", Namespace: "shop", Name: "kept"}: {released: true},
 	}}}
-	got := bystanders{keys: s.othersOf(items)}
-	require.Equal(t, "4 objects that do not belong to the package: ConfigMap kept, Secret token, Thing twice, and 1 more", got.String())
-	if got = (bystanders{keys: got.keys[:1], more: true}); got.String() != "at least 1 object that does not belong to the package: ConfigMap kept" {
-		t.Error(got.String())
-	}
+	keys := s.othersOf(items)
+	require.Equal(t, "4 objects that do not belong to the package: ConfigMap kept, Secret token, Thing twice, and 1 more", bystanders(keys, false))
+	require.Equal(t, "at least 1 object that does not belong to the package: ConfigMap kept", bystanders(keys[:1], true))
 }
 
 // A kind that cannot be listed does not hide objects of other kinds. The result states that there

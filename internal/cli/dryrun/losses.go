@@ -63,9 +63,9 @@ func (s *simulation) deletion(ctx context.Context, key objects.Key, live *unstru
 		if err != nil {
 			return loss, err
 		}
-		loss.Message, loss.others = "everything in it is deleted", len(others.keys) > 0
+		loss.Message, loss.others = "everything in it is deleted", others != ""
 		if loss.others {
-			loss.Message += ", including " + others.String()
+			loss.Message += ", including " + others
 		}
 	case statefulSetKind:
 		if policy, _, _ := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"); policy == "Delete" {
@@ -127,47 +127,41 @@ func (s *simulation) resources(ctx context.Context, crd *crdType, limit int64) (
 // namespaceKind is the kind whose deletion also deletes objects of other owners.
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 
-// bystanders are other owners' objects that are deleted along with a namespace, in order.
-type bystanders struct {
-	keys []objects.Key
-	// more means that there might be others, which were not listed.
-	more bool
-}
-
-// String describes them; empty for none.
-func (b bystanders) String() string {
-	if len(b.keys) == 0 {
+// bystanders describes other owners' objects that are deleted along with a namespace; empty for none.
+// more means that there might be others, which were not listed.
+func bystanders(keys []objects.Key, more bool) string {
+	if len(keys) == 0 {
 		return ""
 	}
-	count := fmt.Sprintf("%d objects that do", len(b.keys))
-	if len(b.keys) == 1 {
+	count := fmt.Sprintf("%d objects that do", len(keys))
+	if len(keys) == 1 {
 		count = "1 object that does"
 	}
 
-	if b.more {
+	if more {
 		count = "at least " + count
 	}
 
 	var names []string
-	for _, key := range b.keys[:min(len(b.keys), resourcesNamed)] {
+	for _, key := range keys[:min(len(keys), resourcesNamed)] {
 		names = append(names, key.Kind+" "+key.Name)
 	}
 
-	if n := len(b.keys) - len(names); n > 0 {
+	if n := len(keys) - len(names); n > 0 {
 		names = append(names, fmt.Sprintf("and %d more", n))
 	}
 	return count + " not belong to the package: " + strings.Join(names, ", ")
 }
 
-// bystandersIn lists the objects in a namespace that do not belong to the package and that no other
+// bystandersIn describes the objects in a namespace that do not belong to the package and that no other
 // object there has created.
-func (s *simulation) bystandersIn(ctx context.Context, namespace string) (bystanders, error) {
+func (s *simulation) bystandersIn(ctx context.Context, namespace string) (string, error) {
 	lists, err := s.Discovery.ServerPreferredNamespacedResourcesWithContext(ctx)
 	// If only some groups fail, the kinds of the others are still listed.
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return bystanders{}, fmt.Errorf("read the kinds that the API server serves: %w", err)
+		return "", fmt.Errorf("read the kinds that the API server serves: %w", err)
 	}
-	found := bystanders{more: err != nil}
+	partial := err != nil
 
 	var resources []schema.GroupVersionResource
 	var kinds []schema.GroupVersionKind
@@ -175,7 +169,7 @@ func (s *simulation) bystandersIn(ctx context.Context, namespace string) (bystan
 	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			return bystanders{}, err
+			return "", err
 		}
 		for _, r := range list.APIResources {
 			resources, kinds = append(resources, gv.WithResource(r.Name)), append(kinds, gv.WithKind(r.Kind))
@@ -183,12 +177,7 @@ func (s *simulation) bystandersIn(ctx context.Context, namespace string) (bystan
 	}
 
 	items, more, err := s.list(ctx, namespace, resources, kinds)
-	if err != nil {
-		return bystanders{}, err
-	}
-	found.keys, found.more = s.othersOf(items), found.more || more
-
-	return found, nil
+	return bystanders(s.othersOf(items), partial || more), err
 }
 
 // list lists the objects of some kinds in a namespace. more means that there might be others: the

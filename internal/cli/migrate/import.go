@@ -74,11 +74,14 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 
 	var documents []map[string]any
 	for _, input := range inputs {
-		found, err := documentsOf(input.Name, input.Data)
-		if err != nil {
-			return err
+		problems := document.Each(input.Name, input.Data, func(d *document.Document) {
+			if m, ok := d.Value.(map[string]any); ok { // other types are skipped
+				documents = append(documents, m)
+			}
+		})
+		if err := problems.Err(); err != nil {
+			return fmt.Errorf("the input cannot be read: %w", err)
 		}
-		documents = append(documents, found...)
 	}
 
 	result := carvel.Convert(documents, c.global)
@@ -92,19 +95,6 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 		return fmt.Errorf("there is no PackageInstall or PackageRepository that can be carried over in %s", strings.Join(args, ", "))
 	}
 	return output.YAML().Print(c.Streams.Out, list)
-}
-
-// documentsOf returns the objects of an input, and skips documents of other types.
-func documentsOf(name string, data []byte) (documents []map[string]any, err error) {
-	problems := document.Each(name, data, func(d *document.Document) {
-		if m, ok := d.Value.(map[string]any); ok {
-			documents = append(documents, m)
-		}
-	})
-	if err := problems.Err(); err != nil {
-		return nil, fmt.Errorf("the input cannot be read: %w", err)
-	}
-	return documents, nil
 }
 
 // report prints the fields that could not be carried over, and their number.

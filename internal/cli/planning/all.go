@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
@@ -31,10 +32,8 @@ type plans struct {
 
 // failure is a package that could not be planned.
 type failure struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	Message   string `json:"message"`
+	objectdiff.ID
+	Message string `json:"message"`
 }
 
 // planAll plans each installed package in its installed version.
@@ -72,7 +71,13 @@ func (c *Planner) planAll(cmd *cobra.Command) error {
 	if err := c.Output.Write(c.Streams.Out, all, all.text); err != nil {
 		return err
 	}
-	return all.result()
+	switch {
+	case all.Summary.Refused+all.Summary.Failed > 0:
+		return command.ExitCode(1)
+	case all.Summary.Changes > 0:
+		return command.ExitCode(changesCode)
+	}
+	return nil
 }
 
 // planInstalled plans a package in its installed version and digest, even if its repository or tag
@@ -101,8 +106,8 @@ func (c *Planner) planInstalled(ctx context.Context, cl *cluster.Cluster, pkg co
 // add adds the plan of a package, or the error as its failure.
 func (p *plans) add(pkg corev1alpha1.GenericPackage, plan *dryrun.Plan, err error) {
 	if err != nil {
-		target := progress.TargetOf(pkg)
-		p.Failed = append(p.Failed, failure{target.Kind(), target.Namespace, target.Name, err.Error()})
+		id := objectdiff.ID{Kind: progress.TargetOf(pkg).Kind(), Namespace: pkg.GetNamespace(), Name: pkg.GetName()}
+		p.Failed = append(p.Failed, failure{id, err.Error()})
 		p.Summary.Failed++
 		return
 	}
@@ -138,16 +143,4 @@ func (p *plans) text(styles terminal.Styles) string {
 	}
 
 	return t.String()
-}
-
-// result returns the exit code: 1 if a package is refused or could not be planned, otherwise 2 if
-// there are changes.
-func (p *plans) result() error {
-	switch {
-	case p.Summary.Refused+p.Summary.Failed > 0:
-		return command.ExitCode(1)
-	case p.Summary.Changes > 0:
-		return command.ExitCode(changesCode)
-	}
-	return nil
 }

@@ -23,7 +23,7 @@ import (
 type Board struct {
 	cluster *cluster.Cluster
 	kinds   []*kind
-	topic   topic
+	topic
 }
 
 // kind is one of the watched kinds.
@@ -48,7 +48,7 @@ func Start(ctx context.Context, cl *cluster.Cluster) *Board {
 		b.watch(ctx, &kind{name: strings.ToLower(scope.Kind("Package")) + "s", scope: scope}, cluster.Watched{
 			Example: scope.NewPackage(), List: scope.NewPackageList().(client.ObjectList), Transform: slim,
 			Handler: cache.ResourceEventHandlerFuncs{
-				AddFunc: func(any) { b.topic.publish() }, UpdateFunc: func(_, _ any) { b.topic.publish() }, DeleteFunc: func(any) { b.topic.publish() },
+				AddFunc: func(any) { b.publish() }, UpdateFunc: func(_, _ any) { b.publish() }, DeleteFunc: func(any) { b.publish() },
 			},
 		})
 	}
@@ -65,7 +65,7 @@ func (b *Board) watch(ctx context.Context, k *kind, w cluster.Watched) {
 
 	w.Report = func(err error) {
 		if k.report(err, b.cluster.Namespace, time.Now()) {
-			b.topic.publish()
+			b.publish()
 		}
 	}
 
@@ -75,7 +75,7 @@ func (b *Board) watch(ctx context.Context, k *kind, w cluster.Watched) {
 	b.kinds = append(b.kinds, k)
 	go func() {
 		if cache.WaitForCacheSync(ctx.Done(), k.informer.HasSynced) {
-			b.topic.publish() // an empty list has no events
+			b.publish() // an empty list has no events
 		}
 	}()
 }
@@ -151,10 +151,6 @@ func slim(obj any) (any, error) {
 	return pkg, nil
 }
 
-// Subscribe returns a channel that receives a value after one or more changes, and a function that
-// ends the subscription.
-func (b *Board) Subscribe() (<-chan struct{}, func()) { return b.topic.subscribe() }
-
 // Rows returns the rows in the order of the list.
 func (b *Board) Rows() []page.Row {
 	var rows []page.Row
@@ -218,8 +214,9 @@ type topic struct {
 	subscribers map[chan struct{}]bool
 }
 
-// subscribe returns a channel for notifications, and a function that ends the subscription.
-func (t *topic) subscribe() (<-chan struct{}, func()) {
+// Subscribe returns a channel that receives a value after one or more changes, and a function that
+// ends the subscription.
+func (t *topic) Subscribe() (<-chan struct{}, func()) {
 	ch := make(chan struct{}, 1)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -43,7 +43,7 @@ func NewDetails(cl *cluster.Cluster) *Details {
 type Detail struct {
 	details *Details
 	target  progress.Target
-	topic   topic
+	topic
 
 	mu    sync.Mutex
 	shown page.Observed
@@ -63,10 +63,6 @@ func (d *Details) Open(ctx context.Context, t progress.Target, uid types.UID) *D
 	go one.run(ctx, d.cluster.Observe(ctx, t, uid))
 	return one
 }
-
-// Subscribe returns a channel that receives a value after one or more changes, and a function that
-// ends the subscription.
-func (o *Detail) Subscribe() (<-chan struct{}, func()) { return o.topic.subscribe() }
 
 // Observed returns the currently known state. ok is false before the first lists are complete.
 func (o *Detail) Observed() (shown page.Observed, ok bool) {
@@ -126,7 +122,7 @@ func (o *Detail) run(ctx context.Context, observer *cluster.Observer) {
 			o.mu.Unlock()
 		}
 
-		o.topic.publish()
+		o.publish()
 		select {
 		// A slow computation gets four times its duration as a pause, so that it uses at most a
 		// fifth of a processor.
@@ -201,7 +197,7 @@ func (o *Detail) examine(ctx context.Context, snap progress.Snapshot) {
 		}
 
 		o.mu.Unlock()
-		o.topic.publish()
+		o.publish()
 	}()
 }
 

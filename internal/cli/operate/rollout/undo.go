@@ -18,7 +18,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/desired"
-	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/planning"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -73,8 +72,7 @@ func (c *undoCommand) run(ctx context.Context, n cluster.Name) error {
 	if len(r.Package.PackageSpec().ConfigFrom) > 0 {
 		fmt.Fprintln(c.Streams.ErrOut, "note: values of spec.configFrom are the current ones of its sources")
 	}
-	f := undoPreview{undoCommand: c, cluster: cl, rollout: r, set: set, image: want.Image}
-	if done, err := f.run(ctx); err != nil || done {
+	if done, err := c.preview(ctx, cl, r, set, want.Image); err != nil || done {
 		return err
 	}
 	done, err := desired.Change(ctx, cl, r.Target, r.Package, want)
@@ -189,51 +187,37 @@ func sensitive(pkg corev1alpha1.GenericPackage, set corev1alpha1.GenericObjectSe
 	return ""
 }
 
-// undoPreview plans an undo from the stored revision.
-type undoPreview struct {
-	*undoCommand
-	cluster *cluster.Cluster
-	rollout *cluster.Rollout
-	set     corev1alpha1.GenericObjectSet
-	image   string
-}
-
-// run prints the plan of a dry run, or confirms losses. done is true if there is nothing to change.
-func (f *undoPreview) run(ctx context.Context) (done bool, err error) {
-	if !f.dryRun && f.cluster.Config == nil {
+// preview prints the plan of a dry run, or confirms losses. done is true if there is nothing to
+// change. image is the one of the stored revision.
+func (c *undoCommand) preview(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet, image string) (done bool, err error) {
+	if !c.dryRun && cl.Config == nil {
 		return false, nil
 	}
-	plan, err := f.plan(ctx)
+	plan, err := planning.OfRevision(ctx, cl, r, set, image)
 	switch {
-	case f.dryRun && err != nil:
-		return true, f.cluster.Explain("cannot plan the undo of "+f.rollout.String(), err)
-	case f.dryRun:
-		_, err = io.WriteString(f.Streams.Out, planning.Text(plan, terminal.StylesFor(f.Streams.Out)))
-		return true, err
+	case c.dryRun && err != nil:
+		return true, cl.Explain("cannot plan the undo of "+r.String(), err)
 	case err != nil:
-		fmt.Fprintln(f.Streams.ErrOut, terminal.Line("note: the data that might be lost is not known: "+err.Error()))
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: the data that might be lost is not known: "+err.Error()))
 		return false, nil
 	}
 
-	t := planning.PrinterFor(terminal.StylesFor(f.Streams.ErrOut))
+	// The undo starts from the spec's image, which a rollback can have passed over.
+	plan.From.Image = r.Package.PackageSpec().Image
+	if c.dryRun {
+		_, err = io.WriteString(c.Streams.Out, planning.Text(plan, terminal.StylesFor(c.Streams.Out)))
+		return true, err
+	}
+
+	t := planning.PrinterFor(terminal.StylesFor(c.Streams.ErrOut))
 	t.Section("Data that might be lost", t.Styles.Bad, planning.LossRows(plan.Losses))
 	t.Refusals(plan.Refusals)
-	if _, err := io.WriteString(f.Streams.ErrOut, t.String()); err != nil {
+	if _, err := io.WriteString(c.Streams.ErrOut, t.String()); err != nil {
 		return false, err
 	}
 	if len(plan.Losses) > 0 {
-		return false, f.Confirm(fmt.Sprintf("Go back to revision %d anyway?", f.set.ObjectSetSpec().Revision))
+		return false, c.Confirm(fmt.Sprintf("Go back to revision %d anyway?", set.ObjectSetSpec().Revision))
 	}
 
 	return false, nil
-}
-
-// plan returns the plan of the undo. The plan starts from the spec's image, which a rollback can
-// have passed over.
-func (f *undoPreview) plan(ctx context.Context) (*dryrun.Plan, error) {
-	plan, err := planning.OfRevision(ctx, f.cluster, f.rollout, f.set, f.image)
-	if err == nil {
-		plan.From.Image = f.rollout.Package.PackageSpec().Image
-	}
-	return plan, err
 }
