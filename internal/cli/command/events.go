@@ -12,6 +12,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/kube/summary"
 )
 
 // Types of events.
@@ -30,12 +31,12 @@ type Event struct {
 	Type string    `json:"type"`
 
 	// Kind, Namespace and Name of the package in a transition, its Summary and its Revision.
-	Kind      string           `json:"kind,omitempty"`
-	Namespace string           `json:"namespace,omitempty"`
-	Name      string           `json:"name,omitempty"`
-	Summary   progress.Summary `json:"summary,omitempty"`
-	Revision  int64            `json:"revision,omitempty"`
-	Text      string           `json:"text,omitempty"`
+	Kind      string          `json:"kind,omitempty"`
+	Namespace string          `json:"namespace,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Summary   summary.Summary `json:"summary,omitempty"`
+	Revision  int64           `json:"revision,omitempty"`
+	Text      string          `json:"text,omitempty"`
 
 	// Succeeded is set for the end, and Error explains a failure.
 	Succeeded *bool  `json:"succeeded,omitempty"`

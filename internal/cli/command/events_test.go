@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/kube/summary"
 	"lockstep.run/lockstep/test/clustertest"
 	"lockstep.run/lockstep/test/golden"
 	"lockstep.run/lockstep/test/require"
@@ -70,7 +71,7 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	golden.JSON(t, "events", []Event{
-		{Type: EventTransition, Kind: "Package", Namespace: "shop", Name: "web", Summary: progress.SummaryProgressing, Revision: 1, Text: "phase deploy"},
+		{Type: EventTransition, Kind: "Package", Namespace: "shop", Name: "web", Summary: summary.Progressing, Revision: 1, Text: "phase deploy"},
 		{Type: EventEnd, Succeeded: ptr.To(false), Error: "it is not available"},
 	})
 	c := &Command{}

@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/kube/summary"
 )
 
 // Outdated is a package that follows repositories, and the versions available for it. Its JSON
@@ -115,8 +116,8 @@ func whyNot(found *Chosen, pkg corev1alpha1.GenericPackage, row Outdated) string
 		t := progress.TargetOf(pkg)
 		// The newer version was chosen, so the state of the rollout is the reason.
 		switch s := progress.Of(progress.Snapshot{Target: t, Package: pkg}); s.Summary() {
-		case progress.SummaryAvailable:
-		case progress.SummaryUnsatisfied, progress.SummaryWaiting:
+		case summary.Available:
+		case summary.Unsatisfied, summary.Waiting:
 			first, _, _ := strings.Cut(s.Waiting, "\n")
 			return s.Summary().Words() + ": " + first
 		default:

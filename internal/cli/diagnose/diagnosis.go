@@ -3,8 +3,8 @@ package diagnose
 import (
 	"strings"
 
-	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/kube/summary"
 	"lockstep.run/lockstep/internal/phases/refusals"
 )
 
@@ -46,10 +46,10 @@ const (
 
 // Diagnosis explains why a package is not available. Its JSON fields are stable.
 type Diagnosis struct {
-	Kind      string           `json:"kind"`
-	Namespace string           `json:"namespace,omitempty"`
-	Name      string           `json:"name"`
-	Summary   progress.Summary `json:"summary"`
+	Kind      string          `json:"kind"`
+	Namespace string          `json:"namespace,omitempty"`
+	Name      string          `json:"name"`
+	Summary   summary.Summary `json:"summary"`
 
 	// Phase is the blocked one, and Object has the cause. Both are empty if the package itself has
 	// it.

@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/kube/summary"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/refusals"
@@ -37,11 +38,11 @@ func (f *dependencies) explain(ctx context.Context, snap progress.Snapshot, depl
 	report := progress.ReportOf(snap)
 	d := &Diagnosis{Kind: report.Kind, Namespace: report.Namespace, Name: report.Name, Summary: report.Summary}
 	top := finding{link: Link{Object: name(report.Kind, report.Namespace, report.Name), State: string(report.Summary)}}
-	if report.Summary == progress.SummaryWaiting || report.Summary == progress.SummaryUnsatisfied {
+	if report.Summary == summary.Waiting || report.Summary == summary.Unsatisfied {
 		return d, f.follow(ctx, snap, state, d)
 	}
 
-	if report.Summary == progress.SummaryAvailable {
+	if report.Summary == summary.Available {
 		d.Reason, d.Cause = ReasonNone, "its status reports no problem"
 		if deployment != nil {
 			top.link.Message = ranBefore(deployment)

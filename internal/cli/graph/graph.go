@@ -10,6 +10,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/kube/summary"
 )
 
 // Key identifies a Package, or a ClusterPackage if it has no namespace.
@@ -43,9 +44,9 @@ type Node struct {
 	Key
 
 	// Package is the name that others depend on. Version is the last unpacked one.
-	Package string           `json:"package,omitempty"`
-	Version string           `json:"version,omitempty"`
-	Summary progress.Summary `json:"summary"`
+	Package string          `json:"package,omitempty"`
+	Version string          `json:"version,omitempty"`
+	Summary summary.Summary `json:"summary"`
 
 	// Generated means that it was installed because others depend on it.
 	Generated    bool   `json:"generated"`

@@ -21,6 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/kube/summary"
 )
 
 // longestCause limits the width of the last column of list. status has the whole text.
@@ -40,9 +41,9 @@ type installedPackage struct {
 
 	// Package and Version are the last unpacked ones. Before that, they are the package or image in
 	// the spec.
-	Package string           `json:"package"`
-	Version string           `json:"version,omitempty"`
-	State   progress.Summary `json:"state"`
+	Package string          `json:"package"`
+	Version string          `json:"version,omitempty"`
+	State   summary.Summary `json:"state"`
 
 	// Message is the reason why a package is not available, and Remedy is a way to fix it.
 	Message  string      `json:"message,omitempty"`
@@ -183,7 +184,7 @@ func (c *listCommand) gather(ctx context.Context, cl *cluster.Cluster) (found []
 func (c *listCommand) rows(found []corev1alpha1.GenericPackage) []installedPackage {
 	rows := []installedPackage{}
 	for _, pkg := range found {
-		if row := installedOne(pkg); !c.notReady || row.State != progress.SummaryAvailable {
+		if row := installedOne(pkg); !c.notReady || row.State != summary.Available {
 			rows = append(rows, row)
 		}
 	}
@@ -199,7 +200,7 @@ func installedOne(pkg corev1alpha1.GenericPackage) installedPackage {
 		Kind: t.Kind(), Namespace: t.Namespace, Name: t.Name, Package: spec.Image, Revision: pkg.PackageStatus().Revision,
 		State: report.Summary, Created: pkg.GetCreationTimestamp(),
 	}
-	if row.State != progress.SummaryAvailable {
+	if row.State != summary.Available {
 		row.Message, row.Remedy = report.Message, report.Remedy
 	}
 

@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/kube/summary"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -106,7 +107,7 @@ func TestHealthOfADeletedObject(t *testing.T) {
 func TestStatusWithObjects(t *testing.T) {
 	t.Parallel()
 	o := progress.ScreenOptions{Styles: terminal.Plain()}
-	r := statusReport{Report: progress.Report{Kind: "Package", Namespace: "shop", Name: "web", Summary: progress.SummaryStalled}}
+	r := statusReport{Report: progress.Report{Kind: "Package", Namespace: "shop", Name: "web", Summary: summary.Stalled}}
 	plain := r.text(o)
 	if data, err := json.Marshal(r); err != nil || strings.Contains(string(data), `"objects"`) {
 		t.Errorf("got %s, %v", data, err)

@@ -12,6 +12,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/kube/summary"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
 	"lockstep.run/lockstep/test/golden"
@@ -31,7 +32,7 @@ func TestStatus(t *testing.T) {
 	var report progress.Report
 	got = clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", "clpkg/web", "-o", "json")
 	require.NoError(t, json.Unmarshal([]byte(got.Out), &report))
-	if report.Summary != progress.SummaryProgressing || report.Blocking[0].Message != "no replicas" || report.Kind != "ClusterPackage" {
+	if report.Summary != summary.Progressing || report.Blocking[0].Message != "no replicas" || report.Kind != "ClusterPackage" {
 		t.Errorf("got %+v", report)
 	}
 	got = clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", "web", "-o", "yaml")
@@ -119,7 +120,7 @@ func TestJSON(t *testing.T) {
 	c := clustertest.FakeCluster(t, clustertest.Installed(clustertest.Blocked()))
 	golden.JSON(t, "status", clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", "web", "-o", "json").Out)
 	golden.JSON(t, "explain", diagnose.Diagnosis{
-		Kind: "Package", Namespace: "shop", Name: "web", Summary: progress.SummaryStalled, Phase: "deploy", Object: "Deployment shop/web", Reason: diagnose.ReasonQuota,
+		Kind: "Package", Namespace: "shop", Name: "web", Summary: summary.Stalled, Phase: "deploy", Object: "Deployment shop/web", Reason: diagnose.ReasonQuota,
 		Cause: "a quota", Remedy: "raise it", Chain: []diagnose.Link{{Object: "Deployment shop/web", State: "waits", Message: "no replicas", Depth: 1}},
 	})
 }

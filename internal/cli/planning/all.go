@@ -71,10 +71,15 @@ func (c *Planner) planAll(cmd *cobra.Command) error {
 	if err := c.Output.Write(c.Streams.Out, all, all.text); err != nil {
 		return err
 	}
+	return all.result()
+}
+
+// result returns the exit code of the plans as an error.
+func (p *plans) result() error {
 	switch {
-	case all.Summary.Refused+all.Summary.Failed > 0:
+	case p.Summary.Refused+p.Summary.Failed > 0:
 		return command.ExitCode(1)
-	case all.Summary.Changes > 0:
+	case p.Summary.Changes > 0:
 		return command.ExitCode(changesCode)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/kube/summary"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -127,7 +128,7 @@ func TestNotVerified(t *testing.T) {
 	t.Parallel()
 	const why = "the image example.com/web:v1 is not verified: the registry has no signature of it"
 	s := progress.Of(snapshot(condition("Unpacked", "False", "ImageNotVerified", why), condition("Stalled", "True", "ImageNotVerified", why)))
-	if s.Summary() != progress.SummaryNotVerified || s.Summary().Words() != "image not verified" || !strings.HasPrefix(progress.Culprit(s), why+". Once that is fixed") {
+	if s.Summary() != summary.NotVerified || s.Summary().Words() != "image not verified" || !strings.HasPrefix(progress.Culprit(s), why+". Once that is fixed") {
 		t.Errorf("%s: %s", s.Summary().Words(), progress.Culprit(s))
 	}
 	if got := progress.Lines(progress.State{}, s); strings.Contains(strings.Join(got, "\n"), "cannot pull") {
@@ -292,7 +293,7 @@ func TestTargetNotConnected(t *testing.T) {
 					t.Errorf("status lacks %q:\n%s", last, screen)
 				}
 			}
-			if !strings.HasPrefix(name, "deleted") && report.Summary != progress.SummaryTarget {
+			if !strings.HasPrefix(name, "deleted") && report.Summary != summary.Target {
 				t.Errorf("it is %s", report.Summary)
 			}
 		})

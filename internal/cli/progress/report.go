@@ -10,38 +10,13 @@ import (
 	"lockstep.run/lockstep/internal/kube/summary"
 )
 
-// Summary is the state of a package in one word, for programs. Package summary computes it.
-type Summary = summary.Summary
-
-// Summaries, see package summary.
-const (
-	SummaryAvailable      = summary.Available
-	SummaryPending        = summary.Pending
-	SummaryProgressing    = summary.Progressing
-	SummaryStalled        = summary.Stalled
-	SummaryUnavailable    = summary.Unavailable
-	SummaryInvalid        = summary.Invalid
-	SummaryImagePullError = summary.ImagePullError
-	SummaryNotVerified    = summary.NotVerified
-	SummaryUnresolved     = summary.Unresolved
-	SummaryPaused         = summary.Paused
-	SummaryWaiting        = summary.Waiting
-	SummaryUnsatisfied    = summary.Unsatisfied
-	SummaryTarget         = summary.Target
-	SummaryDeleting       = summary.Deleting
-	SummaryAwaiting       = summary.Awaiting
-)
-
-// Summaries returns all summaries, most urgent first.
-func Summaries() []Summary { return summary.All() }
-
 // Report is the status of a package. Its JSON fields are stable.
 type Report struct {
-	Kind      string  `json:"kind"`
-	Namespace string  `json:"namespace,omitempty"`
-	Name      string  `json:"name"`
-	Summary   Summary `json:"summary"`
-	Message   string  `json:"message,omitempty"`
+	Kind      string          `json:"kind"`
+	Namespace string          `json:"namespace,omitempty"`
+	Name      string          `json:"name"`
+	Summary   summary.Summary `json:"summary"`
+	Message   string          `json:"message,omitempty"`
 
 	// Remedy is a way to fix it, if the status is enough to know one.
 	Remedy string `json:"remedy,omitempty"`
@@ -98,7 +73,7 @@ func ReportOf(snap Snapshot) Report {
 	}
 
 	r.Summary, r.Message = s.Summary(), "The status reports no problem."
-	if r.Summary != SummaryAvailable {
+	if r.Summary != summary.Available {
 		c := CauseOf(s)
 		r.Message, r.Remedy = c.body(), c.Remedy
 	}
@@ -122,4 +97,4 @@ func ordered(conds []metav1.Condition) []metav1.Condition {
 }
 
 // Summary returns the state in one word.
-func (s State) Summary() Summary { return s.facts.Summary() }
+func (s State) Summary() summary.Summary { return s.facts.Summary() }

@@ -12,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/kube/summary"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -52,11 +53,11 @@ type screen struct {
 func (s *screen) head() {
 	s.Line(s.Styles.Strong(terminal.Line(TargetFor(s.Namespace, s.Name).String())))
 	also := ""
-	if s.Available && s.Summary != SummaryAvailable && s.Summary != SummaryDeleting {
+	if s.Available && s.Summary != summary.Available && s.Summary != summary.Deleting {
 		also = " (the previous revision is available)"
 	}
 	s.field("Status", StateText(s.Summary, s.Styles)+also)
-	if s.Summary != SummaryAvailable {
+	if s.Summary != summary.Available {
 		s.why()
 	}
 	s.field("Package", terminal.Line(strings.TrimSpace(s.Package+" "+s.Version)))
@@ -83,11 +84,11 @@ func (s *screen) head() {
 }
 
 // StateText returns the words for a state in their colour: good, busy or bad.
-func StateText(state Summary, styles terminal.Styles) string {
+func StateText(state summary.Summary, styles terminal.Styles) string {
 	switch state {
-	case SummaryAvailable:
+	case summary.Available:
 		return styles.Good(state.Words())
-	case SummaryPending, SummaryProgressing, SummaryDeleting, SummaryPaused, SummaryWaiting, SummaryAwaiting:
+	case summary.Pending, summary.Progressing, summary.Deleting, summary.Paused, summary.Waiting, summary.Awaiting:
 		return styles.Busy(state.Words())
 	}
 	return styles.Bad(state.Words())
@@ -95,7 +96,7 @@ func StateText(state Summary, styles terminal.Styles) string {
 
 // why shows the message and the remedy.
 func (s *screen) why() {
-	own := slices.Contains([]Summary{SummaryInvalid, SummaryNotVerified, SummaryImagePullError, SummaryUnresolved, SummaryWaiting, SummaryUnsatisfied, SummaryTarget}, s.Summary)
+	own := slices.Contains([]summary.Summary{summary.Invalid, summary.NotVerified, summary.ImagePullError, summary.Unresolved, summary.Waiting, summary.Unsatisfied, summary.Target}, s.Summary)
 	lines := strings.Split(terminal.Text(s.Message), "\n")
 	if len(lines) > 1 && own {
 		lines = lines[1:] // the first one is the summary in other words
@@ -118,7 +119,7 @@ func (s *screen) phases() {
 	}
 	s.title("Phases")
 	var rows [][]string
-	for _, p := range phasesOf(s.Phases, s.Summary == SummaryDeleting) {
+	for _, p := range phasesOf(s.Phases, s.Summary == summary.Deleting) {
 		rows = append(rows, []string{"  " + s.mark(p) + " " + p.Name, p.Count(), p.Word()})
 	}
 

@@ -12,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/kube/summary"
 )
 
 // pageLineBytes limits a name, a version or an image.
@@ -20,7 +21,7 @@ const pageLineBytes = 1 << 10 // of a name, a version or an image
 // Row is a package in the list.
 type Row struct {
 	Target  progress.Target
-	Summary progress.Summary
+	Summary summary.Summary
 
 	// Package is its name in repositories, or else its own.
 	Package  string
@@ -53,7 +54,7 @@ func RowOf(pkg corev1alpha1.GenericPackage) Row {
 	if resolved := pkg.PackageStatus().Resolved; resolved != nil {
 		r.Package, r.Version = short(cmp.Or(resolved.CatalogName, resolved.PackageName, r.Package), pageLineBytes), short(resolved.Version, pageLineBytes)
 	}
-	if r.Summary != progress.SummaryAvailable || s.Awaiting != "" {
+	if r.Summary != summary.Available || s.Awaiting != "" {
 		r.Waits = waits(s)
 	}
 	r.found = strings.ToLower(strings.Join([]string{t.Namespace, "/", t.Name, " ", r.Package, " ", r.Version, " ", r.Image, " ", r.Summary.Words()}, ""))
@@ -168,7 +169,7 @@ func ListOf(f Frame, rows []Row, q Query) *Page {
 	p := newPage(f, "list", "Packages", "packages/stream"+q.address(q.Page))
 	p.Of = q
 	var selected []Row
-	counts, all := map[progress.Summary]int{}, 0
+	counts, all := map[summary.Summary]int{}, 0
 	for i := range rows {
 		// The counts ignore the filter's state, because they are the links to the other states.
 		if !q.selects(rows[i], false) {
@@ -187,7 +188,7 @@ func ListOf(f Frame, rows []Row, q Query) *Page {
 }
 
 // countsOf returns the number of packages in each state that occurs, and in the selected one.
-func countsOf(f Frame, q Query, counts map[progress.Summary]int, all int) []count {
+func countsOf(f Frame, q Query, counts map[summary.Summary]int, all int) []count {
 	link := func(state string) string {
 		to := q
 		to.State = state
@@ -195,7 +196,7 @@ func countsOf(f Frame, q Query, counts map[progress.Summary]int, all int) []coun
 	}
 
 	out := []count{{Words: "all", N: all, Link: link(""), Active: q.State == "", Tone: ToneIdle}}
-	for _, s := range progress.Summaries() {
+	for _, s := range summary.All() {
 		if n := counts[s]; n > 0 || q.State == string(s) {
 			out = append(out, count{Tone: toneOf(s), Words: s.Words(), N: n, Link: link(string(s)), Active: q.State == string(s)})
 		}

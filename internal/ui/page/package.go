@@ -14,6 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/kube/summary"
 )
 
 // Observed is one package with its revisions.
@@ -65,7 +66,7 @@ type Revision struct {
 // packageHead is the title of the page.
 type packageHead struct {
 	Target  progress.Target
-	Summary progress.Summary
+	Summary summary.Summary
 	Tone    Tone
 	Kind    string
 	What    string
@@ -170,7 +171,7 @@ func headOf(f Frame, o Observed) packageHead {
 		What: strings.TrimSpace(r.Package + " " + r.Version),
 	}
 
-	if r.Available && r.Summary != progress.SummaryAvailable && r.Summary != progress.SummaryDeleting {
+	if r.Available && r.Summary != summary.Available && r.Summary != summary.Deleting {
 		h.Also = "the previous revision is available"
 	}
 	return h
@@ -180,7 +181,7 @@ func headOf(f Frame, o Observed) packageHead {
 // message of the status.
 func causeOf(o Observed) causeCard {
 	c := causeCard{Tone: toneOf(o.Report.Summary), Note: o.CauseNote, CommandList: commandsFor(o)}
-	if o.Report.Summary == progress.SummaryAvailable {
+	if o.Report.Summary == summary.Available {
 		if o.State.Awaiting != "" {
 			c.Tone, c.Cause = ToneHold, o.State.Awaiting
 		}
@@ -203,19 +204,19 @@ func commandsFor(o Observed) []string {
 	}
 
 	switch o.Report.Summary {
-	case progress.SummaryAvailable:
+	case summary.Available:
 		plan := "kubectl package plan IMAGE " + flags
 		if o.Report.PackageRef != nil {
 			plan = "kubectl package plan " + flags + " --version VERSION"
 		}
 		return []string{"kubectl package status " + flags + " --objects", plan}
-	case progress.SummaryPaused:
+	case summary.Paused:
 		return []string{"kubectl package unpause " + flags}
-	case progress.SummaryImagePullError, progress.SummaryNotVerified, progress.SummaryInvalid, progress.SummaryUnresolved:
+	case summary.ImagePullError, summary.NotVerified, summary.Invalid, summary.Unresolved:
 		return []string{"kubectl package retry " + flags, "kubectl package explain " + flags}
-	case progress.SummaryStalled, progress.SummaryUnavailable, progress.SummaryProgressing:
+	case summary.Stalled, summary.Unavailable, summary.Progressing:
 		all := []string{"kubectl package explain " + flags, "kubectl package rollout status " + flags}
-		if o.Report.Summary != progress.SummaryProgressing {
+		if o.Report.Summary != summary.Progressing {
 			all[1] = "kubectl package retry " + flags
 		}
 		if len(o.Revisions) > 1 {
@@ -306,7 +307,7 @@ func revisionsOf(f Frame, o Observed) []revisionItem {
 			item.Word, item.Tone = "awaits its activation", ToneHold
 		case r.Succeeded:
 			item.Word, item.Tone = "succeeded", ToneGood
-		case i == 0 && o.Report.Summary == progress.SummaryStalled:
+		case i == 0 && o.Report.Summary == summary.Stalled:
 			item.Word, item.Tone = "stuck", ToneBad
 		case i == 0:
 			item.Word, item.Tone = "being rolled out", ToneBusy

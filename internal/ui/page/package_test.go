@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/kube/summary"
 	"lockstep.run/lockstep/internal/ui/page"
 	"lockstep.run/lockstep/test/require"
 )
@@ -72,7 +73,7 @@ func brokenUpgrade() page.Observed {
 	}
 	o := observed(p, set(p, objectsOf("payments-api")))
 	o.Cause = &diagnose.Diagnosis{
-		Kind: "Package", Namespace: "payments", Name: "api", Summary: progress.SummaryStalled, Phase: "deploy", Object: "Pod payments-api-7d9c5b6f4-x2x8k", Reason: diagnose.ReasonCrash,
+		Kind: "Package", Namespace: "payments", Name: "api", Summary: summary.Stalled, Phase: "deploy", Object: "Pod payments-api-7d9c5b6f4-x2x8k", Reason: diagnose.ReasonCrash,
 		Cause:  "container api of Pod payments-api-7d9c5b6f4-x2x8k ends again and again with exit code 1: database migration 42 has not run",
 		Remedy: "See its log: kubectl -n payments logs payments-api-7d9c5b6f4-x2x8k -c api --previous. Correct it in the package, or go back: kubectl package rollout undo package/api -n payments",
 		Chain: []diagnose.Link{
@@ -265,14 +266,14 @@ func TestListFilter(t *testing.T) {
 func TestStatesHaveShapes(t *testing.T) {
 	t.Parallel()
 	document := text(t, page.ListOf(frame(), nil, page.Query{}))
-	for _, s := range progress.Summaries() {
+	for _, s := range summary.All() {
 		got := text(t, page.ListOf(frame(), []page.Row{{Target: progress.Target{Name: "x"}, Summary: s}}, page.Query{}))
 		_, shape, found := strings.Cut(got, `<td class="state"><span class="`)
 		tone, _, _ := strings.Cut(shape, `"`)
 		if !found || !strings.Contains(shape, `<use href="#i-`+tone+`"></use></svg><span>`+s.Words()+`</span>`) || !strings.Contains(document, `<symbol id="i-`+tone+`"`) {
 			t.Errorf("%s: %q", s, tone)
 		}
-		require.Equal(t, (tone == "bad"), s.Urgency() < progress.SummaryDeleting.Urgency(), fmt.Sprintf("%s is %s", s, tone))
+		require.Equal(t, (tone == "bad"), s.Urgency() < summary.Deleting.Urgency(), fmt.Sprintf("%s is %s", s, tone))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"html/template"
 
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/kube/summary"
 )
 
 // Tone is the meaning of a state. It has a colour and a shape, so that it can be recognized without
@@ -22,15 +23,15 @@ const (
 )
 
 // tones are the tones of the states.
-var tones = map[progress.Summary]Tone{
-	progress.SummaryUnavailable: ToneBad, progress.SummaryStalled: ToneBad, progress.SummaryInvalid: ToneBad, progress.SummaryUnresolved: ToneBad,
-	progress.SummaryNotVerified: ToneBad, progress.SummaryImagePullError: ToneBad, progress.SummaryUnsatisfied: ToneBad, progress.SummaryTarget: ToneBad,
-	progress.SummaryDeleting: ToneGone, progress.SummaryWaiting: ToneWait, progress.SummaryAwaiting: ToneWait, progress.SummaryProgressing: ToneBusy, progress.SummaryPending: ToneIdle,
-	progress.SummaryPaused: ToneHold, progress.SummaryAvailable: ToneGood,
+var tones = map[summary.Summary]Tone{
+	summary.Unavailable: ToneBad, summary.Stalled: ToneBad, summary.Invalid: ToneBad, summary.Unresolved: ToneBad,
+	summary.NotVerified: ToneBad, summary.ImagePullError: ToneBad, summary.Unsatisfied: ToneBad, summary.Target: ToneBad,
+	summary.Deleting: ToneGone, summary.Waiting: ToneWait, summary.Awaiting: ToneWait, summary.Progressing: ToneBusy, summary.Pending: ToneIdle,
+	summary.Paused: ToneHold, summary.Available: ToneGood,
 }
 
 // toneOf returns the tone of a state. An unknown state is idle.
-func toneOf(s progress.Summary) Tone {
+func toneOf(s summary.Summary) Tone {
 	if t, known := tones[s]; known {
 		return t
 	}

@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/summary"
 	"lockstep.run/lockstep/internal/ui/page"
 )
 
@@ -171,7 +172,7 @@ func (o *Detail) examine(ctx context.Context, snap progress.Snapshot) {
 	if snap.Set != nil {
 		state += "/" + snap.Set.GetResourceVersion()
 	}
-	if o.shown.Report.Summary == progress.SummaryAvailable {
+	if o.shown.Report.Summary == summary.Available {
 		o.shown.Cause, o.shown.CauseNote, o.examined = nil, "", ""
 		return
 	}

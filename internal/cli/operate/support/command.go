@@ -30,6 +30,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/kube/summary"
 	"lockstep.run/lockstep/internal/kube/version"
 )
 
@@ -268,11 +269,11 @@ func (g *gathering) addVersions() {
 // addExplanations adds the output of explain for packages that are not available. Packages that
 // need help come first.
 func (g *gathering) addExplanations(ctx context.Context, found []corev1alpha1.GenericPackage) {
-	summary := func(pkg corev1alpha1.GenericPackage) progress.Summary {
+	stateOf := func(pkg corev1alpha1.GenericPackage) summary.Summary {
 		return progress.Of(progress.Snapshot{Target: progress.TargetOf(pkg), Package: pkg}).Summary()
 	}
-	found = slices.DeleteFunc(found, func(pkg corev1alpha1.GenericPackage) bool { return summary(pkg) == progress.SummaryAvailable })
-	slices.SortStableFunc(found, func(a, b corev1alpha1.GenericPackage) int { return summary(a).Urgency() - summary(b).Urgency() })
+	found = slices.DeleteFunc(found, func(pkg corev1alpha1.GenericPackage) bool { return stateOf(pkg) == summary.Available })
+	slices.SortStableFunc(found, func(a, b corev1alpha1.GenericPackage) int { return stateOf(a).Urgency() - stateOf(b).Urgency() })
 	if len(found) > supportExplained {
 		g.archive.Lack("explanations", fmt.Sprintf("%[2]d of %[1]d packages that are not available are explained", len(found), supportExplained))
 		found = found[:supportExplained]
