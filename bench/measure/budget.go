@@ -12,6 +12,8 @@ const (
 	MeasureSeconds = "seconds"
 	// MeasureRssAnon is the manager's anonymous memory.
 	MeasureRssAnon = "RssAnon, MiB"
+	// MeasureCPU is the manager's processor time in seconds.
+	MeasureCPU = "CPU, s"
 	// MeasureP50 is the median delay between two phases, in milliseconds.
 	MeasureP50 = "p50, ms"
 	// MeasureP99Ratio is its 99th percentile relative to an independent watcher's.
@@ -54,7 +56,7 @@ func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 	case Install:
 		return append(installBudget(w, raw, m.Slices), storedBudget(m, 0)...)
 	case Rest:
-		return []Limit{{MeasureRequests, 0}, {MeasureRssAnon, restMemory(w)}}
+		return []Limit{{MeasureRequests, 0}, {MeasureRssAnon, restMemory(w)}, {MeasureCPU, restCPU(w)}}
 	case Drift, Recreate:
 		return []Limit{{MeasureRequests, 3}, {MeasureSeconds, correctionSeconds(w)}}
 	case Upgrade:
@@ -164,6 +166,10 @@ func restMemory(w Workload) float64 {
 	return 90
 }
 
+// restCPU is the limit of the manager's processor time at rest, in seconds. Garbage is collected
+// and returned to the system once, which takes time in proportion to the objects.
+func restCPU(w Workload) float64 { return 1 + math.Floor(float64(w.Total())/10_000) }
+
 // Value returns the value of a measure.
 func (m Measurement) Value(measure string) float64 {
 	switch measure {
@@ -175,6 +181,8 @@ func (m Measurement) Value(measure string) float64 {
 		return m.Span.Seconds()
 	case MeasureRssAnon:
 		return m.Memory.RssAnon
+	case MeasureCPU:
+		return m.CPU.Seconds()
 	default:
 		return m.Figures[measure]
 	}

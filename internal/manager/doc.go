@@ -10,11 +10,10 @@
 // have lost the Lease. A standby holds no cache: it requests the Lease and
 // answers probes.
 //
-// Memory: the live part bounds all of it, including garbage and the gaps between
-// live objects, unless GOGC is set. GOMEMLIMIT is the upper limit: set it below the
-// limit of the container, as config does. After an idle period, garbage is returned
-// to the system and idle connections are closed. The caches keep only the fields
-// that decisions read (compact.go).
+// Memory: GOMEMLIMIT is the upper limit: set it below the limit of the container, as
+// config does. A start collects little garbage. After an idle period, garbage is
+// returned to the system and idle connections are closed. The caches keep only the
+// fields that decisions read (compact.go).
 //
 // Start: without an answer of the API server the process waits, alive and not ready.
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"runtime/debug"
 	"time"
 
@@ -43,8 +44,11 @@ func Run(ctx context.Context, c *Config) error {
 		return err
 	}
 
-	limitGarbage(c.PprofAddress != "0")
-	memory := debug.SetMemoryLimit(-1) // GOMEMLIMIT: limitMemory sets another limit
+	if c.PprofAddress == "0" {
+		goruntime.MemProfileRate = 0 // profiles of memory take 2 MB
+	}
+
+	memory := debug.SetMemoryLimit(-1) // GOMEMLIMIT; a start uses a part of it
 	c.Account = quota.New(memory)
 	config, err := restConfig(c.Kubeconfig)
 	if err != nil {
