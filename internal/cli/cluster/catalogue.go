@@ -106,7 +106,13 @@ func (c *Catalogue) Of(ctx context.Context, name string) ([]offers.Offered, *cor
 		return nil, nil, err
 	}
 	found := offers.Candidates(name, specs[0], specs[1], func(repository string) bool { return !c.hidden[repository] })
-	return found, display(specs), nil
+	// The namespace's repositories come first.
+	for _, spec := range slices.Concat(specs[0], specs[1]) {
+		if spec.Display != nil {
+			return found, spec.Display, nil
+		}
+	}
+	return found, nil, nil
 }
 
 // furtherPart matches the name of an object that is not the first of its package.
@@ -177,18 +183,6 @@ func (c *Catalogue) namespaceOf(scope corev1alpha1.Scope) string {
 		return c.namespace
 	}
 	return ""
-}
-
-// display returns the first display texts of a package. The namespace's repositories come first.
-func display(specs [2][]corev1alpha1.AvailablePackageSpec) *corev1alpha1.PackageDisplay {
-	for _, of := range specs {
-		for i := range of {
-			if of[i].Display != nil {
-				return of[i].Display
-			}
-		}
-	}
-	return nil
 }
 
 // parts reads the objects of one package. A large package has several.

@@ -70,8 +70,8 @@ func (e *example) properties(schema *apiextensionsv1.JSONSchemaProps, given map[
 		}
 		required := slices.Contains(schema.Required, name)
 		value, set := given[name]
-		if !set {
-			value, set = defaultOf(&props)
+		if !set && props.Default != nil {
+			value, set = decoded(props.Default.Raw), true
 		}
 
 		secret := props.Format == "password"
@@ -139,14 +139,6 @@ func yamlLines(name string, value any) []string {
 		panic(err) // the value was read as JSON
 	}
 	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
-}
-
-// defaultOf returns the default of a value, and whether it has one.
-func defaultOf(props *apiextensionsv1.JSONSchemaProps) (value any, set bool) {
-	if props.Default == nil {
-		return nil, false
-	}
-	return decoded(props.Default.Raw), true
 }
 
 // decoded returns JSON as values, with integers as integers.

@@ -131,7 +131,8 @@ func (w *writer) phases(r *Report) {
 			if o.Keep {
 				kept = "  (kept when the package is deleted)"
 			}
-			w.line("     %s%s", objectName(o), kept)
+			kind := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind()
+			w.line("     %s %s%s", kind, objects.Key{Namespace: o.Namespace, Name: o.Name}.NamespacedName(), kept)
 			for _, probe := range o.Probes {
 				w.WriteString("       " + w.Styles.Faint("waits for "+terminal.Line(probe)) + "\n")
 			}
@@ -141,12 +142,6 @@ func (w *writer) phases(r *Report) {
 	if len(r.Phases) == 0 {
 		w.line("  no objects")
 	}
-}
-
-// objectName returns the kind with its group, and the name of an object.
-func objectName(o Object) string {
-	kind := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind()
-	return kind.String() + " " + objects.Key{Namespace: o.Namespace, Name: o.Name}.NamespacedName()
 }
 
 // config adds the keys of the configuration.

@@ -135,13 +135,6 @@ func hasWorkload(ph phases.Phase) bool {
 	return slices.ContainsFunc(ph.Objects, func(d *objects.Desired) bool { return slices.Contains(workloads, d.Key.GroupKind()) })
 }
 
-// outlived reports whether an object of the package is deleted before some workload of the package,
-// such as its controller.
-func outlived(rev *engine.Revision, key objects.Key) bool {
-	d, ph := rev.Find(key)
-	return d != nil && slices.ContainsFunc(rev.Phases[:ph], hasWorkload)
-}
-
 const (
 	// resourcesListed and resourcesNamed limit the custom resources of a kind.
 	resourcesListed = 500
@@ -165,7 +158,9 @@ func (s *simulation) held(ctx context.Context, rev *engine.Revision, definition 
 		item := &list.Items[i]
 		key := objects.Key{Group: kind.Group, Kind: kind.Kind, Namespace: item.Namespace, Name: item.Name}
 		finalizers := foreignFinalizers(item.Finalizers)
-		if len(finalizers) == 0 || outlived(rev, key) {
+		d, ph := rev.Find(key)
+		// An object of the package is deleted before the workloads of later phases, such as its controller.
+		if len(finalizers) == 0 || d != nil && slices.ContainsFunc(rev.Phases[:ph], hasWorkload) {
 			continue
 		}
 		if n++; n <= resourcesNamed {

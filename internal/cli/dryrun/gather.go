@@ -237,7 +237,13 @@ func (in *input) others(ctx context.Context) ([]client.Object, error) {
 			}
 
 			all = append(all, set.(client.Object))
-			return in.inline(ctx, scope, set)
+			stored := nothingStored()
+			// Missing slices and ones that the user may not read only make the claims incomplete.
+			if err := readStored(ctx, in.Reader, scope, set, stored); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+				return err
+			}
+			stored.Inline(set.ObjectSetSpec().Phases)
+			return nil
 		})
 		if apierrors.IsForbidden(err) {
 			in.warnings = append(in.warnings, fmt.Sprintf("you may not read %s objects, so other packages' claims are not known", scope.Kind("ObjectSet")))
@@ -249,16 +255,4 @@ func (in *input) others(ctx context.Context) ([]client.Object, error) {
 	}
 
 	return all, nil
-}
-
-// inline puts the objects of a set's slices into its phases. Slices that are missing or that the
-// user may not read are left out, because they only make the claims of other packages incomplete.
-func (in *input) inline(ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet) error {
-	all := nothingStored()
-	err := readStored(ctx, in.Reader, scope, set, all)
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-		return err
-	}
-	all.Inline(set.ObjectSetSpec().Phases)
-	return nil
 }

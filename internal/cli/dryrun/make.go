@@ -3,7 +3,9 @@ package dryrun
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -89,7 +91,12 @@ func once(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 		return nil, err
 	}
 
-	plan.Warnings = append(in.warnings, s.accountWarnings()...)
+	plan.Warnings = in.warnings
+	for account := range s.asUser {
+		plan.Warnings = append(plan.Warnings, fmt.Sprintf("you may not impersonate %s: the dry runs use your own rights, so it is not known whether it may write the objects", account))
+	}
+	slices.Sort(plan.Warnings[len(in.warnings):]) // the order of a map would make two plans of the same state differ
+
 	plan.Refusals = s.refusals
 	in.report(s, plan)
 	if plan.Losses, err = s.losses(ctx); err != nil {
@@ -175,7 +182,10 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	}
 
 	s.reconciler.Here.Exists = in.accountExists
-	s.reconciler.Hooks = objectdeployments.Hooks{Loaded: s.loaded, Reconciled: s.planned}
+	s.reconciler.Hooks = objectdeployments.Hooks{Loaded: s.loaded, Reconciled: func(r *engine.Rollout) {
+		plan := *r.Plan()
+		s.rollout, s.plan = r, &plan
+	}}
 	return s, nil
 }
 

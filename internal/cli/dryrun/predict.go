@@ -106,7 +106,12 @@ func (c simulatedWrites) dryRun(
 	// The write is guarded, so that the API server answers with a conflict if another client
 	// creates the object first.
 	if !exists {
-		if request.Body, err = creating(body); err != nil {
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(body); err != nil {
+			return nil, err
+		}
+		u.SetResourceVersion(apply.AbsentVersion)
+		if request.Body, err = json.Marshal(u.Object); err != nil {
 			return nil, err
 		}
 		request.FieldValidation = "Strict" // as for the POST that creates it
@@ -143,16 +148,6 @@ func (c simulatedWrites) migratedDryRun(ctx context.Context, m *meta.RESTMapping
 	}
 
 	return c.patched(ctx, m, o.live, implied.AsApplied().Object())
-}
-
-// creating adds the condition that the object does not exist to the body of an apply.
-func creating(body []byte) ([]byte, error) {
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(body); err != nil {
-		return nil, err
-	}
-	u.SetResourceVersion(apply.AbsentVersion)
-	return json.Marshal(u.Object)
 }
 
 // guess replaces an impossible dry run.

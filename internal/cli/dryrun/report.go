@@ -19,9 +19,18 @@ import (
 func (in *input) report(s *simulation, plan *Plan) {
 	seen := map[objects.Key]bool{}
 	sensitive := in.sensitive()
-	for i := range s.next.Phases {
-		phase := Phase{Name: s.next.Phases[i].Name, Reached: s.reached || s.reaches(i)}
-		for _, d := range s.objectsOf(i) {
+	now := s.current()
+	for i, ph := range s.next.Phases {
+		// An earlier phase, or the package as a whole, might have a refusal.
+		refused := slices.ContainsFunc(s.refusals, func(r Refusal) bool {
+			return r.Phase == "" || slices.ContainsFunc(s.next.Phases[:i], func(ph phases.Phase) bool { return ph.Name == r.Phase })
+		})
+		phase := Phase{Name: ph.Name, Reached: s.reached || !refused}
+		// An ObjectSetPhase is named after the set that the controller has created.
+		if now != nil && ph.Delegates() {
+			ph = now.Phases[i]
+		}
+		for _, d := range ph.Objects {
 			seen[d.Key] = true
 			c, changed := s.change(d.Key)
 			c.Class = d.Class()
@@ -46,15 +55,6 @@ func (in *input) report(s *simulation, plan *Plan) {
 	}
 
 	plan.Cleanup = s.cleanup(seen)
-}
-
-// objectsOf returns the objects of a phase of the new revision. An ObjectSetPhase is named after
-// the set that the controller has created.
-func (s *simulation) objectsOf(phase int) []*objects.Desired {
-	if now := s.current(); now != nil && s.next.Phases[phase].Delegates() {
-		return now.Phases[phase].Objects
-	}
-	return s.next.Phases[phase].Objects
 }
 
 // sensitive returns the objects that have values of Secrets, even if they belong to installed
@@ -97,13 +97,6 @@ func hide(fields []Field) {
 			fields[i].After = objectdiff.Hidden
 		}
 	}
-}
-
-// reaches reports whether neither an earlier phase nor the package as a whole has a refusal.
-func (s *simulation) reaches(phase int) bool {
-	return !slices.ContainsFunc(s.refusals, func(r Refusal) bool {
-		return r.Phase == "" || slices.ContainsFunc(s.next.Phases[:phase], func(ph phases.Phase) bool { return ph.Name == r.Phase })
-	})
 }
 
 // has returns an object in the newest installed revision that has started to write it, or nil.

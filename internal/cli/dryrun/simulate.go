@@ -49,12 +49,6 @@ func (s *simulation) revisions() []*engine.Revision {
 	return all
 }
 
-// planned keeps the plan of a reconcile.
-func (s *simulation) planned(r *engine.Rollout) {
-	plan := *r.Plan()
-	s.rollout, s.plan = r, &plan
-}
-
 // loaded assumes that all probes succeed, and records a rejection of the new revision.
 func (s *simulation) loaded(rev *engine.Revision) {
 	rev.AssumeReady()

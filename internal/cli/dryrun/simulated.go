@@ -3,7 +3,6 @@ package dryrun
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -400,18 +399,6 @@ func (c *simulatedCluster) asAccount(account objects.Account, send func(*apply.W
 // impersonated reports whether dry runs are made as the account.
 func (c *simulatedCluster) impersonated(account objects.Account) bool {
 	return !account.IsZero() && !c.asUser[account]
-}
-
-// accountWarnings name the accounts that dry runs could not impersonate.
-func (c *simulatedCluster) accountWarnings() []string {
-	var warnings []string
-	for account := range c.asUser {
-		warnings = append(warnings, fmt.Sprintf("you may not impersonate %s: the dry runs use your own rights, so it is not known whether it may write the objects", account))
-	}
-	// Sorted, because the order of a map would make two plans of the same state differ.
-	slices.Sort(warnings)
-
-	return warnings
 }
 
 // accountExists reads a ServiceAccount. If the user may not read it, it is assumed to exist.

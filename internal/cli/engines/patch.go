@@ -40,16 +40,8 @@ type metadata struct {
 func metadataOf(obj metav1.Object) metadata {
 	return metadata{
 		owners: slices.Clone(obj.GetOwnerReferences()), finalizers: slices.Clone(obj.GetFinalizers()),
-		labels: cloned(obj.GetLabels()), annotations: cloned(obj.GetAnnotations()),
+		labels: maps.Collect(maps.All(obj.GetLabels())), annotations: maps.Collect(maps.All(obj.GetAnnotations())),
 	}
-}
-
-// cloned returns a copy that is never nil.
-func cloned(values map[string]string) map[string]string {
-	if values == nil {
-		return map[string]string{}
-	}
-	return maps.Clone(values)
 }
 
 // patch returns the patch from the object's metadata to the wanted metadata, or nil if they are

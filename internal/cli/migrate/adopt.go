@@ -21,7 +21,9 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(on command.Command) []*cobra.Command {
-	return []*cobra.Command{newImport(on), newAdopt(on), newRelease(on), newAdoptEngine(on), newReleaseEngine(on)}
+	convert := &cobra.Command{Use: "import", Short: "Convert objects of other package managers"}
+	convert.AddCommand(newCarvel(on))
+	return []*cobra.Command{convert, newAdopt(on), newRelease(on), newAdoptEngine(on), newReleaseEngine(on)}
 }
 
 // adoptCommand is kubectl package adopt.

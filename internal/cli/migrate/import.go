@@ -15,16 +15,6 @@ import (
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
-// newImport returns the command import, whose only subcommand is carvel.
-func newImport(on command.Command) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "import",
-		Short: "Convert objects of other package managers",
-	}
-	cmd.AddCommand(newCarvel(on))
-	return cmd
-}
-
 // importCommand is kubectl package import carvel.
 type importCommand struct {
 	command.Command

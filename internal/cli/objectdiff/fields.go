@@ -121,7 +121,10 @@ func (d *differ) lists(path string, before, after []any) {
 		return
 	}
 
-	plain := !allMaps(before) || !allMaps(after)
+	plain := slices.ContainsFunc(slices.Concat(before, after), func(element any) bool {
+		_, is := element.(map[string]any)
+		return !is
+	})
 	if plain && len(encode(before)) <= wholeList && len(encode(after)) <= wholeList {
 		if !reflect.DeepEqual(before, after) {
 			d.add(path, before, after) // a short list of plain values is easiest to read as a whole
@@ -201,16 +204,6 @@ func (d *differ) keyed(path string, names [][]string, before, after []any) {
 	if old, now := stay(names[0], is), stay(names[1], was); !slices.Equal(old, now) {
 		d.add(path+"[order]", strings.Join(old, ", "), strings.Join(now, ", "))
 	}
-}
-
-// allMaps reports whether all elements of a list are mappings.
-func allMaps(list []any) bool {
-	for _, element := range list {
-		if _, ok := element.(map[string]any); !ok {
-			return false
-		}
-	}
-	return true
 }
 
 // plainKey matches the keys that need no quotes in a path.

@@ -55,9 +55,14 @@ It needs the rights to delete Jobs and to patch the status of ObjectDeployments.
 
 // name parses a package, or job/NAME for a Job.
 func (c *retryCommand) name(args []string) (cluster.Name, error) {
-	if n, ok := jobName(args); ok {
-		c.job = true
-		return n, nil
+	parts := args
+	if len(args) == 1 {
+		parts = strings.SplitN(args[0], "/", 2)
+	}
+	c.job = len(parts) == 2 && parts[1] != "" && !strings.Contains(parts[1], "/") &&
+		slices.Contains([]string{"job", "jobs", "job.batch", "jobs.batch"}, strings.ToLower(parts[0]))
+	if c.job {
+		return cluster.Name{Name: parts[1]}, nil
 	}
 	return command.PackageName(args)
 }
@@ -86,17 +91,6 @@ func (c *retryCommand) run(ctx context.Context, n cluster.Name) error {
 		return nil
 	}
 	return done.Follow(ctx, &c.Command, cl, target)
-}
-
-// jobName parses job/NAME.
-func jobName(args []string) (cluster.Name, bool) {
-	if len(args) == 1 {
-		args = strings.SplitN(args[0], "/", 2)
-	}
-	if len(args) != 2 || args[1] == "" || strings.Contains(args[1], "/") {
-		return cluster.Name{}, false
-	}
-	return cluster.Name{Name: args[1]}, slices.Contains([]string{"job", "jobs", "job.batch", "jobs.batch"}, strings.ToLower(args[0]))
 }
 
 // rerun runs a Job again.

@@ -45,15 +45,6 @@ func (c *Planner) content(ctx context.Context, p *Planned) (files loader.Files, 
 	return files, nil
 }
 
-// installedImage returns the image of an installed package. For a package that follows a
-// repository, it is the resolved one.
-func installedImage(pkg corev1alpha1.GenericPackage) string {
-	if r := pkg.PackageStatus().Resolved; pkg.PackageSpec().PackageRef != nil && r != nil {
-		return r.Image
-	}
-	return pkg.PackageSpec().Image
-}
-
 // pull reads the package from its image, with the pull secrets of the Package if the user may read
 // them, otherwise with the user's credentials.
 func (c *Planner) pull(ctx context.Context, p *Planned) (loader.Files, error) {
@@ -109,7 +100,11 @@ func (p *Planned) changed() bool {
 // loaderOptions returns the manager's options for a package.
 func (p *Planned) loaderOptions(ctx context.Context, cl *cluster.Cluster) (loader.Options, error) {
 	pkg, spec := p.Pkg, p.Pkg.PackageSpec()
-	env, err := p.environment(ctx, cl)
+	there := cl
+	if p.Remote != nil {
+		there = p.Remote.Cluster
+	}
+	env, err := desired.EnvironmentOf(ctx, there, p.there.RESTMapper(), spec.TargetRef.NamespaceOf(pkg.GetNamespace()))
 	if err != nil {
 		return loader.Options{}, err
 	}

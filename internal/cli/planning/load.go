@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/describe"
@@ -96,8 +95,11 @@ func (p *Planned) Complete(plan *dryrun.Plan) {
 	if p.Before == nil {
 		return
 	}
-	plan.From = &dryrun.Release{Image: installedImage(p.Before), Revision: p.Before.PackageStatus().Revision}
+	plan.From = &dryrun.Release{Image: p.Before.PackageSpec().Image, Revision: p.Before.PackageStatus().Revision}
 	if r := p.Before.PackageStatus().Resolved; r != nil {
+		if p.Before.PackageSpec().PackageRef != nil {
+			plan.From.Image = r.Image
+		}
 		plan.From.Digest, plan.From.Package, plan.From.Version = r.Digest, r.PackageName, r.Version
 	}
 
@@ -342,15 +344,6 @@ func (p *Planned) chooser(cl *cluster.Cluster) *desired.Chooser {
 		c.There = p.Remote.Cluster
 	}
 	return c
-}
-
-// environment returns the environment that the package sees of the cluster with its objects.
-func (p *Planned) environment(ctx context.Context, cl *cluster.Cluster) (*manifestsv1alpha1.PackageEnvironment, error) {
-	namespace := p.Pkg.PackageSpec().TargetRef.NamespaceOf(p.Pkg.GetNamespace())
-	if p.Remote != nil {
-		cl = p.Remote.Cluster
-	}
-	return desired.EnvironmentOf(ctx, cl, p.there.RESTMapper(), namespace)
 }
 
 // ConnectPreview connects for dry runs of a package in a namespace, which is empty for a

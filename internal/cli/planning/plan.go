@@ -122,9 +122,13 @@ func (c *Planner) complete(cmd *cobra.Command, run func(context.Context, *cluste
 			return command.UsageError(cmd, err)
 		}
 
-		cl, planned, err := c.load(cmd.Context(), want)
+		cl, err := c.Connect()
 		if err != nil {
 			return err
+		}
+		planned, err := c.Load(cmd.Context(), cl, want)
+		if err != nil {
+			return content.Reported(c.Streams, err, planned.Target.String()+" would not be rolled out: %s")
 		}
 		return run(cmd.Context(), cl, planned)
 	}
@@ -214,16 +218,6 @@ func (c *Planner) offered(w *Wanted) error {
 	}
 
 	return err
-}
-
-// load connects and loads the package.
-func (c *Planner) load(ctx context.Context, want Wanted) (*cluster.Cluster, *Planned, error) {
-	cl, err := c.Connect()
-	if err != nil {
-		return nil, nil, err
-	}
-	planned, err := c.Load(ctx, cl, want)
-	return cl, planned, content.Reported(c.Streams, err, planned.Target.String()+" would not be rolled out: %s")
 }
 
 // plan makes and shows the plan of a loaded package.

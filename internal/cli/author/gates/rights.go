@@ -64,8 +64,14 @@ func Account[O Object](o O) string {
 // rules returns the rules that the roles of the package grant to the pods of an object.
 func rules[O Object](all []O, o O) (out []any) {
 	const group = "rbac.authorization.k8s.io"
+	// In a package for any namespace, the namespace of a subject can be an expression instead of a text.
+	bound := func(s any) bool {
+		return fields.Text(s, "kind") == "ServiceAccount" && fields.Text(s, "name") == Account(o) && fields.Text(s, "namespace") == o.Home()
+	}
+
 	for _, binding := range all {
-		if kind := KindOf(binding); kind.Group != group || !strings.HasSuffix(kind.Kind, "RoleBinding") || !binds(binding.Content(), Account(o), o.Home()) {
+		of := KindOf(binding)
+		if of.Group != group || !strings.HasSuffix(of.Kind, "RoleBinding") || !slices.ContainsFunc(fields.List(binding.Content(), "subjects"), bound) {
 			continue
 		}
 		kind, name := fields.Text(binding.Content(), "roleRef", "kind"), fields.Text(binding.Content(), "roleRef", "name")
@@ -76,12 +82,4 @@ func rules[O Object](all []O, o O) (out []any) {
 		}
 	}
 	return out
-}
-
-// binds reports whether a binding is for a ServiceAccount. In a package for any namespace, the
-// namespace of the subject can be an expression instead of a text.
-func binds(binding map[string]any, account, namespace string) bool {
-	return slices.ContainsFunc(fields.List(binding, "subjects"), func(s any) bool {
-		return fields.Text(s, "kind") == "ServiceAccount" && fields.Text(s, "name") == account && fields.Text(s, "namespace") == namespace
-	})
 }

@@ -83,21 +83,16 @@ func CommandTexts[O Object](o O) []string {
 // are ignored.
 func Rejects[O Object](config, o O) bool {
 	kind := KindOf(o)
+	plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind.Kind})
 	for _, w := range fields.Maps(config.Content(), "webhooks") {
 		if fields.Text(w, "failurePolicy") == "Ignore" {
 			continue
 		}
 		for _, rule := range fields.Maps(w, "rules") {
-			if grants(rule, "apiGroups", kind.Group, "*") && grants(rule, "resources", plural(kind.Kind), "*", "*/*") {
+			if grants(rule, "apiGroups", kind.Group, "*") && grants(rule, "resources", plural.Resource, "*", "*/*") {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-// plural guesses the resource of a kind.
-func plural(kind string) string {
-	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
-	return resource.Resource
 }

@@ -203,18 +203,13 @@ func (o *object) cleanKind() {
 		// The scheduler chose the node.
 		delete(spec, "nodeName")
 	case schema.GroupKind{Group: "batch", Kind: "Job"}:
-		o.cleanJob(spec)
+		// The API server generates this selector.
+		labels := fields.Map(spec, "selector", "matchLabels")
+		if !fields.Bool(spec, "manualSelector") && (labels["controller-uid"] != nil || labels["batch.kubernetes.io/controller-uid"] != nil) {
+			delete(spec, "selector")
+			generated := func(key string, _ any) bool { return slices.Contains(jobLabels, key) }
+			o.dropMeta("labels", generated)
+			(&object{value: fields.Map(spec, "template")}).dropMeta("labels", generated)
+		}
 	}
-}
-
-// cleanJob removes the selector that the API server generates.
-func (o *object) cleanJob(spec map[string]any) {
-	labels := fields.Map(spec, "selector", "matchLabels")
-	if fields.Bool(spec, "manualSelector") || labels["controller-uid"] == nil && labels["batch.kubernetes.io/controller-uid"] == nil {
-		return
-	}
-	delete(spec, "selector")
-	generated := func(key string, _ any) bool { return slices.Contains(jobLabels, key) }
-	o.dropMeta("labels", generated)
-	(&object{value: fields.Map(spec, "template")}).dropMeta("labels", generated)
 }

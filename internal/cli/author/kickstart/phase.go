@@ -27,7 +27,14 @@ const (
 // phases puts every object into a phase, and returns the used phases in order.
 func (m *maker) phases(all []*object) []string {
 	m.hookPhases(all)
-	aggregated := aggregatedGroups(all)
+	// The groups of the input's APIServices.
+	aggregated := map[string]bool{}
+	for _, o := range all {
+		if o.is("apiregistration.k8s.io", "APIService") && fields.Get(o.value, "spec", "service") != nil {
+			aggregated[fields.Text(o.value, "spec", "group")] = true
+		}
+	}
+
 	for _, o := range all {
 		switch {
 		case o.phase != "":
@@ -105,15 +112,4 @@ func (m *maker) beforeWebhooks(all []*object) {
 			}
 		}
 	}
-}
-
-// aggregatedGroups returns the API groups of the APIServices of the input.
-func aggregatedGroups(all []*object) map[string]bool {
-	out := map[string]bool{}
-	for _, o := range all {
-		if o.is("apiregistration.k8s.io", "APIService") && fields.Get(o.value, "spec", "service") != nil {
-			out[fields.Text(o.value, "spec", "group")] = true
-		}
-	}
-	return out
 }

@@ -55,7 +55,7 @@ func imageRule(latest bool) func(*oneCase, reporter) {
 		for _, o := range c.of(kindsWithPods...) {
 			fields.Containers(o.Object, func(path, _ string, container map[string]any) {
 				image := fields.Text(container, "image")
-				if image != "" && !pinned(image) && hasLatestTag(image) == latest && !c.configured(image) {
+				if image != "" && !strings.Contains(image, "@") && image != loader.StaticImage && hasLatestTag(image) == latest && !c.configured(image) {
 					r.at(o, fmt.Sprintf("%s[name=%q].image", path, fields.Text(container, "name")), remedy, "%s", image)
 				}
 			})
@@ -69,9 +69,6 @@ func (c *oneCase) configured(image string) bool {
 	values, err := json.Marshal(c.Package.Config)
 	return err == nil && bytes.Contains(values, strconv.AppendQuote(nil, image))
 }
-
-// pinned reports whether an image has a digest, or is the placeholder for one.
-func pinned(image string) bool { return strings.Contains(image, "@") || image == loader.StaticImage }
 
 // hasLatestTag reports whether a reference has the tag latest or none. A colon before the last
 // slash belongs to the port.

@@ -62,17 +62,13 @@ func replicasAndAutoscaler(c *oneCase, r reporter) {
 		target := fields.Map(scaler.Object, "spec", "scaleTargetRef")
 		for _, o := range c.of(workloadKinds...) {
 			same := o.kind.Kind == target["kind"] && o.GetName() == target["name"] && c.namespaceOf(o) == c.namespaceOf(scaler)
-			if same && fields.Get(o.Object, "spec", "replicas") != nil && !c.ignores(o, "/spec/replicas") {
+			// The annotation also has the fields that the manifest ignores.
+			ignored := slices.Contains(strings.Fields(o.GetAnnotations()[corev1alpha1.IgnoredFieldsAnnotation]), "/spec/replicas")
+			if same && fields.Get(o.Object, "spec", "replicas") != nil && !ignored {
 				r.at(o, "spec.replicas", "Leave it out, or name it under spec.ignoredFields.", "HorizontalPodAutoscaler %s changes it", scaler.GetName())
 			}
 		}
 	}
-}
-
-// ignores reports whether others own a field of an object. The annotation also has the fields that
-// the manifest ignores.
-func (c *oneCase) ignores(o *object, pointer string) bool {
-	return slices.Contains(strings.Fields(o.GetAnnotations()[corev1alpha1.IgnoredFieldsAnnotation]), pointer)
 }
 
 // exactInteger is the largest integer that every reader of JSON keeps.

@@ -32,8 +32,11 @@ func webhookBeforeBackend(c *oneCase, r reporter) {
 				continue
 			}
 
+			// A workload in the phase of the webhook might have to complete it to become ready, for example with its
+			// certificate. No order of phases is better then.
+			completed := slices.ContainsFunc(c.needs(), func(n gates.Need[*object]) bool { return n.On == o && n.Of.phase == o.phase })
 			for _, backend := range append(gates.Selected(c.objects, service), service) {
-				if backend.phase == o.phase && c.completes(o) && c.refused(o) == nil {
+				if backend.phase == o.phase && completed && c.refused(o) == nil {
 					continue
 				}
 				if backend.phase >= o.phase {
@@ -157,18 +160,6 @@ func customResourceProbe(c *oneCase, r reporter) {
 			}
 		}
 	}
-}
-
-// completes reports whether a workload in the phase of a webhook configuration might have to
-// complete it to become ready, for example with its certificate. In that case no order of phases is
-// better.
-func (c *oneCase) completes(config *object) bool {
-	for _, n := range c.needs() {
-		if n.On == config && n.Of.phase == config.phase {
-			return true
-		}
-	}
-	return false
 }
 
 // refused returns an object that is in the phase of a webhook configuration and that its webhooks

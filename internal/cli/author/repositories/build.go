@@ -89,7 +89,9 @@ func (c *buildCommand) check(args []string) ([]name.Tag, error) {
 	case c.output != "" && !slices.Contains([]string{".yaml", ".yml"}, path.Ext(c.output)):
 		return nil, fmt.Errorf("-o %q must end with .yaml or .yml; an image is pushed by --push", c.output)
 	case c.name == "":
-		c.name = repositoryName(cmp.Or(c.push, c.output))
+		// The last part of a path or an image, without extension and tag.
+		base, _, _ := strings.Cut(path.Base(filepath.ToSlash(cmp.Or(c.push, c.output))), ":")
+		c.name = strings.TrimSuffix(strings.TrimSuffix(base, ".yaml"), ".yml")
 	}
 
 	if problems := validation.IsDNS1123Subdomain(c.name); len(problems) > 0 {
@@ -100,13 +102,6 @@ func (c *buildCommand) check(args []string) ([]name.Tag, error) {
 	}
 
 	return c.registry.Tags([]string{c.push})
-}
-
-// repositoryName is the last part of a path or an image, without extension and tag.
-func repositoryName(of string) string {
-	base := path.Base(filepath.ToSlash(of))
-	base, _, _ = strings.Cut(base, ":")
-	return strings.TrimSuffix(strings.TrimSuffix(base, ".yaml"), ".yml")
 }
 
 // run reads the inputs, builds the repository, and saves or pushes it. Images of packages are
