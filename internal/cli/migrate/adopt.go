@@ -185,21 +185,8 @@ func (c *adoptCommand) adopt(ctx context.Context, h *handoverPlan, steps []step,
 	if done.Retry, err = desired.RequestRetry(ctx, h.cluster, h.Target, h.Before); err != nil {
 		return err
 	}
-	if !c.Wait {
-		fmt.Fprintln(c.Streams.Out, terminal.Line(h.Target.String()+" adopts "+terminal.Count(len(steps), "object")))
-		return nil
-	}
-
-	if err := done.Follow(ctx, &c.Command, h.cluster, h.Target); err != nil {
-		return err
-	}
 	is := func(controller *metav1.OwnerReference) bool {
 		return controller != nil && controller.Kind == h.Target.Scope.Kind("ObjectDeployment") && controller.Name == h.Target.Name
 	}
-	if err := c.await(ctx, h, steps, is, "adopted"); err != nil {
-		return err
-	}
-
-	fmt.Fprintln(c.Streams.Out, terminal.Line(h.Target.String()+" has adopted "+terminal.Count(len(steps), "object")))
-	return nil
+	return c.follow(ctx, h, done, steps, "adopts", "adopted", is, func() error { return nil })
 }

@@ -28,7 +28,7 @@ type adoptEngineCommand struct {
 // newAdoptEngine returns the command adopt-engine.
 func newAdoptEngine(on command.Command) *cobra.Command {
 	c := &adoptEngineCommand{engineCommand: engineCommand{Command: on}}
-	cmd := &cobra.Command{
+	return c.complete(&cobra.Command{
 		Use:   "adopt-engine",
 		Short: "Take a cluster over from Package Operator, with all of its packages (single objects: adopt)",
 		Long: `Make this engine take over a cluster from Package Operator. No object of its packages is deleted,
@@ -39,14 +39,7 @@ The command can be repeated, also after an interrupt. It is refused while an eng
 namespace. The way back is release-engine; the guide is docs/migrate-from-package-operator.md.`,
 		Example: `  kubectl package adopt-engine --dry-run
   kubectl package adopt-engine --yes`,
-		Args: command.Takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.run(cmd.Context())
-		},
-	}
-
-	c.add(cmd)
-	return cmd
+	}, c.run)
 }
 
 // formerDeployment is the name of the Deployment of Package Operator's manager.
@@ -67,9 +60,6 @@ type former struct {
 
 // run reads both engines, shows the plan, and runs the steps after a confirmation.
 func (c *adoptEngineCommand) run(ctx context.Context) error {
-	if err := c.open(); err != nil {
-		return err
-	}
 	found, err := c.find(ctx)
 	if err != nil {
 		return err
@@ -143,7 +133,17 @@ func (f *former) findings() (all []engineFinding) {
 // steps returns the steps in their order: Package Operator has to be quiet before its own package
 // is removed.
 func (c *adoptEngineCommand) steps(f former) []engineStep {
-	steps := []engineStep{c.pauseStep(f)}
+	steps := []engineStep{{
+		what: "pause ClusterPackage " + corev1alpha1.EnginePackage, done: f.own.pkg == nil || f.own.pkg.Spec.Paused && (f.holder == "" || f.own.paused()),
+		do: func(ctx context.Context) error {
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":true}}`))
+			// Package Operator would start its manager again from an active package.
+			if err := c.client.Patch(ctx, f.own.pkg.DeepCopy(), patch, client.FieldOwner(command.FieldManager)); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+			return c.awaitPaused(ctx)
+		},
+	}}
 	if f.manager != nil {
 		steps = append(steps, c.stopStep(f.manager))
 	}
@@ -159,21 +159,6 @@ func (c *adoptEngineCommand) steps(f former) []engineStep {
 	})
 }
 
-// pauseStep keeps Package Operator from starting its own manager again.
-func (c *adoptEngineCommand) pauseStep(f former) engineStep {
-	return engineStep{
-		what: "pause ClusterPackage " + corev1alpha1.EnginePackage, done: f.own.pkg == nil || f.own.pkg.Spec.Paused && (f.holder == "" || f.own.paused()),
-		do: func(ctx context.Context) error {
-			patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":true}}`))
-			// Package Operator would start its manager again from an active package.
-			if err := c.client.Patch(ctx, f.own.pkg.DeepCopy(), patch, client.FieldOwner(command.FieldManager)); err != nil {
-				return client.IgnoreNotFound(err)
-			}
-			return c.awaitPaused(ctx)
-		},
-	}
-}
-
 // disown removes the objects from Package Operator's own package.
 func (c *adoptEngineCommand) disown(ctx context.Context) error {
 	own, err := c.readQuietOwn(ctx)
@@ -187,13 +172,10 @@ func (c *adoptEngineCommand) disown(ctx context.Context) error {
 	}
 	for _, obj := range own.owned {
 		p, err := engines.Disown(obj, uids)
+		if p != nil {
+			err = c.patch(ctx, *p, command.FieldManager)
+		}
 		if err != nil {
-			return err
-		}
-		if p == nil {
-			continue
-		}
-		if err := c.patch(ctx, *p, command.FieldManager); err != nil {
 			return err
 		}
 	}
@@ -213,26 +195,21 @@ func (c *adoptEngineCommand) deleteOwn(ctx context.Context) error {
 	}
 
 	for _, part := range own.parts {
-		if err := c.deletePart(ctx, part); err != nil {
-			return err
+		doing := "cannot delete " + part.GetName()
+		// Dependents are orphaned, so that unknown objects stay, too.
+		if part.GetDeletionTimestamp() == nil {
+			err := c.client.Delete(ctx, part, client.Preconditions{UID: ptr.To(part.GetUID())}, client.PropagationPolicy("Orphan"))
+			if client.IgnoreNotFound(err) != nil {
+				return c.cluster.Explain(doing, err)
+			}
+		}
+
+		// The manager that would remove these finalizers is stopped.
+		if slices.ContainsFunc(part.GetFinalizers(), ofEngine) {
+			if err := client.IgnoreNotFound(c.stripFinalizers(ctx, part)); err != nil {
+				return c.cluster.Explain(doing, err)
+			}
 		}
 	}
 	return nil
-}
-
-// deletePart deletes one part. Its dependents are orphaned, so that unknown objects stay, too.
-func (c *adoptEngineCommand) deletePart(ctx context.Context, part client.Object) error {
-	doing := "cannot delete " + part.GetName()
-	if part.GetDeletionTimestamp() == nil {
-		err := c.client.Delete(ctx, part, client.Preconditions{UID: ptr.To(part.GetUID())}, client.PropagationPolicy("Orphan"))
-		if client.IgnoreNotFound(err) != nil {
-			return c.cluster.Explain(doing, err)
-		}
-	}
-
-	// The manager that would remove these finalizers is stopped.
-	if !slices.ContainsFunc(part.GetFinalizers(), ofEngine) {
-		return nil
-	}
-	return c.cluster.Explain(doing, client.IgnoreNotFound(c.stripFinalizers(ctx, part)))
 }

@@ -47,27 +47,30 @@ type engineStep struct {
 // engineFinding is a remark of a plan.
 type engineFinding struct{ about, text string }
 
-// add adds the flags that both commands share.
-func (c *engineCommand) add(cmd *cobra.Command) {
+// complete adds the flags that both commands share, and connects before the run.
+func (c *engineCommand) complete(cmd *cobra.Command, run func(context.Context) error) *cobra.Command {
+	cmd.Args = command.Takes()
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		if c.cluster, err = c.Connect(); err != nil {
+			return err
+		}
+		if c.client, err = c.cluster.AnyKind(); err != nil {
+			return err
+		}
+		return run(cmd.Context())
+	}
+
 	c.Connects(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the plan without changing anything")
 	c.AddYes(cmd)
 	c.AddTimeout(cmd, engineTimeout, "how long to wait for a manager to stop")
 	c.Reports(cmd)
+	return cmd
 }
 
 // engineTimeout is longer than the Lease of Package Operator, 137 s.
 const engineTimeout = 4 * time.Minute
-
-// open connects to the cluster and makes the client for all kinds.
-func (c *engineCommand) open() (err error) {
-	if c.cluster, err = c.Connect(); err != nil {
-		return err
-	}
-	c.client, err = c.cluster.AnyKind()
-	return err
-}
 
 // show prints findings and steps.
 func (c *engineCommand) show(title string, findings []engineFinding, steps []engineStep) error {
@@ -245,8 +248,5 @@ func (c *engineCommand) stopStep(dep *appsv1.Deployment) engineStep {
 func (c *engineCommand) patch(ctx context.Context, p engines.Patch, manager string) error {
 	obj := p.Of.(client.Object).DeepCopyObject().(client.Object)
 	err := c.client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, p.JSON), client.FieldOwner(manager))
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return c.cluster.Explain("cannot change "+p.Of.GetName(), err)
+	return c.cluster.Explain("cannot change "+p.Of.GetName(), client.IgnoreNotFound(err))
 }

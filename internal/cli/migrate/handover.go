@@ -78,7 +78,8 @@ func (c *handoverCommand) read(ctx context.Context, names []cluster.ObjectName) 
 	return h, err
 }
 
-// load reads the package, and renders it after a change of its spec. The change is not written.
+// load reads the package, and renders it after a change of its spec. The change is not written. It
+// returns an error if no object of the package is rolled out.
 func (c *handoverCommand) load(ctx context.Context, h *handoverPlan, name cluster.Name, edit func(progress.Target, *corev1alpha1.PackageSpec) error) error {
 	// Flags of a spec are never given: only edit changes it.
 	loads := planning.Planner{Command: c.Command, Source: c.source, Spec: desired.SpecFlags{Given: func(string) bool { return false }}}
@@ -87,7 +88,15 @@ func (c *handoverCommand) load(ctx context.Context, h *handoverPlan, name cluste
 		return content.Reported(c.Streams, err, loaded.Target.String()+" would not be rolled out: %s")
 	}
 	h.Planned = loaded
-	return c.possible(h)
+	switch {
+	case h.Remote != nil:
+		return fmt.Errorf("%s is installed in another cluster by its spec.targetRef, where single objects cannot be adopted or released. To take over objects without a controller there, set spec.collisionProtection: IfNoController", h.Target)
+	case h.Before.GetDeletionTimestamp() != nil:
+		return fmt.Errorf("%s is being deleted", h.Target)
+	case h.Before.PackageSpec().Paused && !c.dryRun:
+		return fmt.Errorf("%s is paused, so it does not change. To resume it: kubectl package unpause %s", h.Target, h.Target.Flags())
+	}
+	return nil
 }
 
 // make plans the loaded package as if the objects had an annotation. No object is annotated before
@@ -117,19 +126,6 @@ func (h *handoverPlan) make(ctx context.Context, annotation, value string) error
 	}
 
 	h.deployment = dep.GetUID()
-	return nil
-}
-
-// possible returns an error if no object of a package is rolled out.
-func (c *handoverCommand) possible(h *handoverPlan) error {
-	switch {
-	case h.Remote != nil:
-		return fmt.Errorf("%s is installed in another cluster by its spec.targetRef, where single objects cannot be adopted or released. To take over objects without a controller there, set spec.collisionProtection: IfNoController", h.Target)
-	case h.Before.GetDeletionTimestamp() != nil:
-		return fmt.Errorf("%s is being deleted", h.Target)
-	case h.Before.PackageSpec().Paused && !c.dryRun:
-		return fmt.Errorf("%s is paused, so it does not change. To resume it: kubectl package unpause %s", h.Target, h.Target.Flags())
-	}
 	return nil
 }
 
@@ -201,13 +197,7 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []step) erro
 
 // pending returns the steps that are not done.
 func pending(steps []step) []step {
-	var left []step
-	for _, s := range steps {
-		if !s.Done {
-			left = append(left, s)
-		}
-	}
-	return left
+	return slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return s.Done })
 }
 
 // annotate sets an annotation of an object, or removes it for nil, unless the object was replaced
@@ -231,8 +221,20 @@ func (h *handoverPlan) annotate(ctx context.Context, o object, annotation string
 	return h.cluster.Explain("cannot annotate "+o.Key.String(), err)
 }
 
-// await waits until each object is as wanted.
-func (c *handoverCommand) await(ctx context.Context, h *handoverPlan, steps []step, is func(*metav1.OwnerReference) bool, what string) error {
+// follow watches the rollout, and waits until the controller of each object is as wanted. does and
+// done are words for the change. It runs end, and reports the outcome.
+func (c *handoverCommand) follow(
+	ctx context.Context, h *handoverPlan, a desired.Applied, steps []step, does, done string, is func(*metav1.OwnerReference) bool, end func() error,
+) error {
+	count := terminal.Count(len(steps), "object")
+	if !c.Wait {
+		fmt.Fprintln(c.Streams.Out, terminal.Line(h.Target.String()+" "+does+" "+count))
+		return nil
+	}
+	if err := a.Follow(ctx, &c.Command, h.cluster, h.Target); err != nil {
+		return err
+	}
+
 	var left []string
 	err := c.Poll(ctx, func(ctx context.Context) (bool, error) {
 		// The list is kept for the message after a timeout.
@@ -254,8 +256,14 @@ func (c *handoverCommand) await(ctx context.Context, h *handoverPlan, steps []st
 	})
 	if errors.Is(err, command.ErrTimeout) {
 		return fmt.Errorf("not %s after %s: %s. The engine continues; see: kubectl package explain %s",
-			what, c.Timeout, strings.Join(left[:min(len(left), command.MostNamed)], ", "), h.Target.Flags())
+			done, c.Timeout, strings.Join(left[:min(len(left), command.MostNamed)], ", "), h.Target.Flags())
 	}
 
+	if err == nil {
+		err = end()
+	}
+	if err == nil {
+		fmt.Fprintln(c.Streams.Out, terminal.Line(h.Target.String()+" has "+done+" "+count))
+	}
 	return err
 }

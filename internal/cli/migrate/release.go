@@ -170,26 +170,10 @@ func (c *releaseCommand) release(ctx context.Context, h *handoverPlan, steps []s
 		// Without the patch, the package keeps the objects, so the annotation must not stay.
 		return errors.Join(err, h.unkeep(ctx, steps))
 	}
-	if !c.Wait {
-		fmt.Fprintln(c.Streams.Out, terminal.Line(h.Target.String()+" releases "+terminal.Count(len(steps), "object")))
-		return nil
-	}
-
-	if err := done.Follow(ctx, &c.Command, h.cluster, h.Target); err != nil {
-		return err
-	}
 	is := func(controller *metav1.OwnerReference) bool {
 		return controller == nil || controller.UID != h.deployment
 	}
-	if err := c.await(ctx, h, steps, is, "released"); err != nil {
-		return err
-	}
-
-	if err := h.unkeep(ctx, steps); err != nil {
-		return err
-	}
-	fmt.Fprintln(c.Streams.Out, terminal.Line(h.Target.String()+" has released "+terminal.Count(len(steps), "object")))
-	return nil
+	return c.follow(ctx, h, done, steps, "releases", "released", is, func() error { return h.unkeep(ctx, steps) })
 }
 
 // unkeep removes the annotation that keeps objects, unless they had it before.
@@ -207,11 +191,11 @@ func (h *handoverPlan) unkeep(ctx context.Context, steps []step) error {
 // The generation is tested, because each change of a spec increases it.
 func (h *handoverPlan) patchPatches(ctx context.Context) error {
 	patch := []desired.Operation{{Op: "test", Path: "/metadata/generation", Value: h.Before.GetGeneration()}}
-	switch patches := h.Pkg.PackageSpec().Patches; {
-	case len(patches) == 0:
-		patch = append(patch, desired.Operation{Op: "remove", Path: "/spec/patches"})
-	default:
+	if patches := h.Pkg.PackageSpec().Patches; len(patches) > 0 {
 		patch = append(patch, desired.Operation{Op: "add", Path: "/spec/patches", Value: patches})
+	} else {
+		patch = append(patch, desired.Operation{Op: "remove", Path: "/spec/patches"})
 	}
+
 	return desired.Patch(ctx, h.cluster, h.Target, h.Before, patch)
 }

@@ -30,7 +30,7 @@ type releaseEngineCommand struct{ engineCommand }
 // newReleaseEngine returns the command release-engine.
 func newReleaseEngine(on command.Command) *cobra.Command {
 	c := &releaseEngineCommand{engineCommand{Command: on}}
-	cmd := &cobra.Command{
+	return c.complete(&cobra.Command{
 		Use:   "release-engine",
 		Short: "Give all packages of the cluster back to Package Operator (single objects: release)",
 		Long: `Prepare all packages for Package Operator to take them back: the way back from adopt-engine. The manager is
@@ -42,21 +42,11 @@ The command can be repeated, also after an interrupt. Afterwards install Package
 CustomResourceDefinitions: deleting them deletes every package.`,
 		Example: `  kubectl package release-engine --dry-run
   kubectl package release-engine --yes`,
-		Args: command.Takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.run(cmd.Context())
-		},
-	}
-
-	c.add(cmd)
-	return cmd
+	}, c.run)
 }
 
 // run shows the plan, and runs the steps after a confirmation.
 func (c *releaseEngineCommand) run(ctx context.Context) error {
-	if err := c.open(); err != nil {
-		return err
-	}
 	steps, findings, err := c.managerSteps(ctx)
 	if err != nil {
 		return err
