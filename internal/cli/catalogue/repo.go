@@ -2,13 +2,23 @@ package catalogue
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/catalogue/bundle"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
 // Commands returns the commands of this package.
@@ -65,4 +75,120 @@ func (c *repoCommand) find(ctx context.Context, n cluster.Name) (*cluster.Cluste
 	}
 	r, err := cl.FindRepository(ctx, n)
 	return cl, r, err
+}
+
+const (
+	// repoTimeout is the default for one fetch.
+	repoTimeout = 2 * time.Minute
+	// fetchGrace is the grace period after a failed fetch, which the manager repeats.
+	fetchGrace = 10 * time.Second
+)
+
+// awaitRepository waits until a repository is fetched according to its spec, and after the retry if
+// one was requested.
+func (c *repoCommand) awaitRepository(ctx context.Context, cl *cluster.Cluster, r corev1alpha1.GenericPackageRepository, retry string) error {
+	begin, name, see := time.Now(), cluster.RepositoryText(r), "\nSee: kubectl package repo get "+cluster.RepositoryFlags(r)
+	lines := progressLines{out: c.Streams.ErrOut, begin: begin}
+	uid, last := r.GetUID(), ""
+	var failing time.Time
+	err := c.Await(ctx, cl, r, name, "is not ready", func() string { return last + see }, func() (bool, error) {
+		if r.GetUID() != uid {
+			return false, fmt.Errorf("%s was deleted in the meantime", name)
+		}
+		word, failure, done := repositoryState(r, retry)
+		if failure == "" {
+			failing = time.Time{}
+		} else if failing.IsZero() {
+			failing = time.Now()
+		}
+
+		last = word
+		if word == waitingForManager && time.Since(begin) < progress.UnnoticedAfter {
+			word = "waiting for the manager"
+		}
+		lines.show(word)
+		if failure != "" && (meta.IsStatusConditionTrue(*r.StatusConditions(), corev1alpha1.ConditionStalled) || time.Since(failing) >= fetchGrace) {
+			return false, fmt.Errorf("%s is not ready: %s%s", name, failure, see)
+		}
+
+		return done, nil
+	})
+	if err != nil {
+		return err
+	}
+
+	status := r.RepositoryStatus()
+	fmt.Fprintf(c.Streams.Out, "%s is ready: %s, %s, after %s\n", terminal.Line(name), terminal.Count(int(status.Packages), "package"),
+		terminal.Count(int(status.Versions), "version"), progress.Elapsed(time.Since(begin)))
+	// A ready repository can have problems nevertheless.
+	for _, problem := range status.Problems {
+		fmt.Fprintln(c.Streams.ErrOut, "warning: "+terminal.Line(problem))
+	}
+	if conflict := meta.FindStatusCondition(*r.StatusConditions(), corev1alpha1.ConditionConflicting); conflict != nil && conflict.Status == metav1.ConditionTrue {
+		fmt.Fprintln(c.Streams.ErrOut, "warning: "+terminal.Line(conflict.Message))
+	}
+	return nil
+}
+
+// waitingForManager is the state before the manager has noticed a change.
+const waitingForManager = progress.Unnoticed
+
+// repositoryState returns the state of a repository in words, the reason of a failure, and whether
+// the fetch is done.
+func repositoryState(r corev1alpha1.GenericPackageRepository, retry string) (word, failure string, done bool) {
+	ready := meta.FindStatusCondition(*r.StatusConditions(), corev1alpha1.ConditionReady)
+	switch {
+	case r.RepositorySpec().Paused:
+		return "paused", "it is paused, so it is not fetched. To resume it: kubectl package repo update " + cluster.RepositoryFlags(r) + " --paused=false", false
+	// The status is about an earlier spec, or about the fetch before the requested one.
+	case ready == nil || ready.ObservedGeneration < r.GetGeneration() || retry != "" && r.RepositoryStatus().LastHandledRetry != retry:
+		return waitingForManager, "", false
+	case ready.Status == metav1.ConditionTrue:
+		return "ready", "", true
+	case meta.IsStatusConditionTrue(*r.StatusConditions(), corev1alpha1.ConditionStalled):
+		return "failed", ready.Message, false
+	case ready.Reason == corev1alpha1.ReasonFetchFailed || ready.Reason == corev1alpha1.ReasonContentInvalid:
+		return "trying again: " + ready.Message, ready.Message, false
+	}
+
+	return "fetching", "", false
+}
+
+// awaitGone waits until a repository no longer exists.
+func (c *repoCommand) awaitGone(ctx context.Context, cl *cluster.Cluster, r corev1alpha1.GenericPackageRepository) error {
+	uid := r.GetUID()
+	lines := progressLines{out: c.Streams.ErrOut, begin: time.Now()}
+	// gone ends the wait when another repository has taken the name.
+	gone := errors.New("gone")
+	held := func() string {
+		return "it is held by the finalizers " + strings.Join(r.GetFinalizers(), ", ") + ". Is lockstep-manager running?"
+	}
+	err := c.Await(ctx, cl, r, cluster.RepositoryText(r), "still exists", held, func() (bool, error) {
+		if r.GetUID() != uid {
+			return false, gone
+		}
+		lines.show("withdrawing its packages")
+		return false, nil
+	})
+
+	var status apierrors.APIStatus
+	if errors.Is(err, gone) || errors.As(err, &status) && apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// progressLines writes a line for each change.
+type progressLines struct {
+	out   io.Writer
+	begin time.Time
+	last  string
+}
+
+// show writes a line unless it repeats the last one.
+func (p *progressLines) show(word string) {
+	if word = terminal.Line(word); word != p.last {
+		fmt.Fprintf(p.out, "%7s  %s\n", progress.Elapsed(time.Since(p.begin)), word)
+	}
+	p.last = word
 }

@@ -15,7 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/kube/summary"
+	"lockstep.run/lockstep/internal/ui/guard"
 )
 
 // Sizes of pages. A longer list continues on the next page, or states how much it omits.
@@ -155,4 +158,133 @@ func age(t metav1.Time, now time.Time) string {
 	default:
 		return duration.ShortHumanDuration(since)
 	}
+}
+
+// Door implements guard.Pages.
+type Door struct{}
+
+var _ guard.Pages = Door{}
+
+// door is the data of the page with the form for a code.
+type door struct {
+	Title, Text, To string
+	Form            bool
+}
+
+// Enter implements guard.Pages.
+func (Door) Enter(w http.ResponseWriter, status int, outcome guard.Outcome) {
+	d := door{Form: true}
+	switch outcome {
+	case guard.Accepted:
+		d.Title, d.Text = "This page belongs to a terminal", "It shows one cluster with the rights of the user of that terminal, in one browser. Open the address that the command printed, or paste its code."
+	case guard.Wrong:
+		d.Title, d.Text = "That is not the code", "Copy all of it."
+	case guard.Used:
+		d.Title, d.Text, d.Form = "This code was used", "A code opens the page once, in one browser. If that was not you, end the command in the terminal. To open another browser, start the command again.", false
+	}
+
+	show(w, status, "enter", d)
+}
+
+// Welcome implements guard.Pages.
+func (Door) Welcome(w http.ResponseWriter, to string) { show(w, http.StatusOK, "welcome", to) }
+
+// Refuse implements guard.Pages.
+func (Door) Refuse(w http.ResponseWriter, status int, why string) {
+	show(w, status, "enter", door{Title: http.StatusText(status), Text: why})
+}
+
+// Assets implements guard.Pages.
+func (Door) Assets() http.Handler { return Assets() }
+
+// show writes a page of the guard.
+func show(w http.ResponseWriter, status int, name string, of any) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_ = templates.ExecuteTemplate(w, name, of) // only the connection can fail
+}
+
+// Failed is a page for content that cannot be shown.
+func Failed(f Frame, title, why string) *Page {
+	p := newPage(f, "failed", title, "")
+	p.Of = why
+	return p
+}
+
+// Tone is the meaning of a state. It has a colour and a shape, so that it can be recognized without
+// the colour.
+type Tone string
+
+// Tones. The tones of packages that need help come first.
+const (
+	ToneBad  Tone = "bad"
+	ToneHold Tone = "hold"
+	ToneBusy Tone = "busy"
+	ToneWait Tone = "wait"
+	ToneIdle Tone = "idle"
+	ToneGone Tone = "gone"
+	ToneGood Tone = "good"
+)
+
+// tones are the tones of the states.
+var tones = map[summary.Summary]Tone{
+	summary.Unavailable: ToneBad, summary.Stalled: ToneBad, summary.Invalid: ToneBad, summary.Unresolved: ToneBad,
+	summary.NotVerified: ToneBad, summary.ImagePullError: ToneBad, summary.Unsatisfied: ToneBad, summary.Target: ToneBad,
+	summary.Deleting: ToneGone, summary.Waiting: ToneWait, summary.Awaiting: ToneWait, summary.Progressing: ToneBusy, summary.Pending: ToneIdle,
+	summary.Paused: ToneHold, summary.Available: ToneGood,
+}
+
+// toneOf returns the tone of a state. An unknown state is idle.
+func toneOf(s summary.Summary) Tone {
+	if t, known := tones[s]; known {
+		return t
+	}
+	return ToneIdle
+}
+
+// icon refers to a drawing of the document, which has one for each tone.
+func icon(t Tone) template.HTML {
+	return template.HTML(`<svg class="icon ` + string(t) + `" aria-hidden="true"><use href="#i-` + string(t) + `"></use></svg>`) //nolint:gosec // tones are constants
+}
+
+// Step is a phase in the strip of a package.
+type Step struct {
+	Name  string
+	Tone  Tone
+	Word  string
+	Count string
+}
+
+// phaseTone returns the tone of a phase. failed means that it has objects that block for good.
+func phaseTone(ph progress.Phase, failed bool) Tone {
+	switch {
+	case ph.Finished():
+		return ToneGood
+	case failed:
+		return ToneBad
+	case ph.Active():
+		return ToneBusy
+	}
+	return ToneIdle
+}
+
+// objectTone returns the tone of an object. A blocked object is bad only in a bad phase. Otherwise
+// it is only awaited.
+func objectTone(o progress.Object, phase Tone) Tone {
+	switch {
+	case o.State == progress.ObjectReady:
+		return ToneGood
+	case o.State == progress.ObjectBlocked && phase == ToneBad:
+		return ToneBad
+	case o.State == progress.ObjectBlocked:
+		return ToneWait
+	case o.State == progress.ObjectWritten:
+		return ToneBusy
+	}
+	return ToneIdle
+}
+
+// objectWords are states of objects.
+var objectWords = map[progress.ObjectState]string{
+	progress.ObjectWaiting: "not written yet", progress.ObjectWritten: "written", progress.ObjectBlocked: "not ready", progress.ObjectReady: "ready",
 }
