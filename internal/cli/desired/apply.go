@@ -326,8 +326,18 @@ func (want Package) Install(
 			return err
 		}
 		if writer.changed {
-			if err := done.noticed(ctx, cl, target); err != nil {
-				return err
+			if done.What == "is already up to date" {
+				done.What = "changed: values"
+			} else {
+				done.What += ", values"
+			}
+
+			// Values alone do not change the generation of the package. The status of the retry shows when the
+			// manager has looked at the package again.
+			if done.Retry == "" && !done.Pkg.PackageSpec().Paused {
+				if done.Retry, err = RequestRetry(ctx, cl, target, done.Pkg); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -337,20 +347,6 @@ func (want Package) Install(
 		return nil
 	}
 	return done.Follow(ctx, c, cl, target)
-}
-
-// noticed requests a retry for changed values, because they alone do not change the generation of the
-// package. The status of the retry shows when the manager has looked at the package again.
-func (done *Applied) noticed(ctx context.Context, cl *cluster.Cluster, t progress.Target) (err error) {
-	if done.What == "is already up to date" {
-		done.What = "changed: values"
-	} else {
-		done.What += ", values"
-	}
-	if done.Retry == "" && !done.Pkg.PackageSpec().Paused {
-		done.Retry, err = RequestRetry(ctx, cl, t, done.Pkg)
-	}
-	return err
 }
 
 // Follow waits until an applied package is available.

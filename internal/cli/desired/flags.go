@@ -245,25 +245,17 @@ func OfferedArgument(arg string) (pkg, version string) {
 	return pkg, version
 }
 
-// named takes the version from an argument, which replaces --version.
-func (f *ChoiceFlags) named(arg string) (pkg string, err error) {
-	pkg, version := OfferedArgument(arg)
-	if version == "" {
-		return pkg, nil
-	}
-	if f.changed("version") && f.version != version {
-		return pkg, fmt.Errorf("%s and --version %s contradict each other", arg, f.version)
-	}
-	f.version = version
-	return pkg, nil
-}
-
-// PackageOrImage reads an argument PACKAGE|IMAGE. An image names its registry. Without a registry,
+// PackageOrImage reads an argument PACKAGE[/VERSION]|IMAGE. The version replaces --version. An image names its registry. Without a registry,
 // the text might mean a package with its repository or version.
 func (f *ChoiceFlags) PackageOrImage(arg string) (pkg string, image name.Reference, err error) {
-	if pkg, err = f.named(arg); err != nil {
-		return "", nil, err
+	pkg, version := OfferedArgument(arg)
+	if version != "" {
+		if f.changed("version") && f.version != version {
+			return "", nil, fmt.Errorf("%s and --version %s contradict each other", arg, f.version)
+		}
+		f.version = version
 	}
+
 	host, _, slash := strings.Cut(pkg, "/")
 	switch {
 	// A name that fits both is a package, because an image needs a registry.

@@ -160,11 +160,29 @@ var remaining = regexp.MustCompile(`([a-z0-9-]+)\.([a-z0-9.-]*) has \d+ resource
 func (e *explainer) namespaceRemains(ctx context.Context, key objects.Key, live *unstructured.Unstructured) ([]finding, error) {
 	var found []finding
 	if message := trueCondition(live, "NamespaceDeletionDiscoveryFailure"); message != "" {
-		f, err := e.unavailable(ctx, key)
+		services, err := e.apiServices(ctx)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, f...)
+
+		// The objects of these APIs in a namespace are unknown.
+		for i := range services {
+			service := &services[i]
+			c := conditionOf(service, "Available")
+			if c.Type == "" || c.Status == corev1.ConditionTrue || len(found) == remainsNamed {
+				continue
+			}
+			message := strings.TrimSpace(c.Reason + said(c.Message))
+			name := "APIService " + service.GetName()
+			found = append(found, finding{
+				link: Link{Object: name, State: "not available", Message: message},
+				cause: cause{
+					weight: weightCertain, reason: ReasonDeleting, object: objectdiff.Short(key),
+					text:   objectdiff.Short(key) + " is being deleted, and its remaining objects are not known, because " + name + " does not answer" + said(message),
+					remedy: "Repair its server, or delete it if it is no longer needed: kubectl delete apiservice " + service.GetName() + ".",
+				},
+			})
+		}
 	}
 
 	kinds := remaining.FindAllStringSubmatch(trueCondition(live, "NamespaceContentRemaining"), kindsListed)
@@ -246,34 +264,6 @@ func remainsOf(of objects.Key, kind schema.GroupKind, list *metav1.PartialObject
 	}
 
 	return f
-}
-
-// unavailable lists the unavailable APIs, whose objects in a namespace are unknown.
-func (e *explainer) unavailable(ctx context.Context, of objects.Key) ([]finding, error) {
-	services, err := e.apiServices(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var found []finding
-	for i := range services {
-		service := &services[i]
-		c := conditionOf(service, "Available")
-		if c.Type == "" || c.Status == corev1.ConditionTrue || len(found) == remainsNamed {
-			continue
-		}
-		message := strings.TrimSpace(c.Reason + said(c.Message))
-		name := "APIService " + service.GetName()
-		found = append(found, finding{
-			link: Link{Object: name, State: "not available", Message: message},
-			cause: cause{
-				weight: weightCertain, reason: ReasonDeleting, object: objectdiff.Short(of),
-				text:   objectdiff.Short(of) + " is being deleted, and its remaining objects are not known, because " + name + " does not answer" + said(message),
-				remedy: "Repair its server, or delete it if it is no longer needed: kubectl delete apiservice " + service.GetName() + ".",
-			},
-		})
-	}
-
-	return found, nil
 }
 
 // apiServices lists all APIServices; none if the user may not read them.

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,6 +39,12 @@ func (c *Cluster) gather(ctx context.Context, r Request) (*input, error) {
 	switch {
 	case err == nil:
 		in.deployment, in.uid = dep, dep.GetUID()
+		recorded := types.UID(dep.GetAnnotations()[corev1alpha1.TargetClusterAnnotation])
+		// Objects of a recreated or mistaken cluster would all be planned as new ones.
+		if recorded != "" && recorded != in.ID {
+			return nil, fmt.Errorf("the kubeconfig leads to another cluster than the one with the objects of %s: name the latter. "+
+				"If the former cluster was recreated, remove the annotation %s from the deployment", in.key, corev1alpha1.TargetClusterAnnotation)
+		}
 		if r.KeepAccount {
 			in.Template.ServiceAccountName = dep.ObjectDeploymentSpec().Template.Spec.ServiceAccountName
 		}
@@ -45,9 +52,6 @@ func (c *Cluster) gather(ctx context.Context, r Request) (*input, error) {
 		return nil, fmt.Errorf("read %s: %w", in.key, err)
 	}
 
-	if err := in.checkTarget(); err != nil {
-		return nil, err
-	}
 	if err := in.readSets(ctx); err != nil {
 		return nil, err
 	}

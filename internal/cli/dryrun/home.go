@@ -3,7 +3,6 @@ package dryrun
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -114,20 +113,6 @@ func (c connected) Release(string) {}
 // Find implements objectdeployments.Targets.
 func (c connected) Find(targets.Ref) (*objectdeployments.Target, targets.State) {
 	return c.target, targets.State{Ready: true, Reason: corev1alpha1.ReasonTargetConnected, Cluster: c.target.ID}
-}
-
-// checkTarget returns an error if the objects of the deployment are not in the cluster to plan for.
-func (in *input) checkTarget() error {
-	if in.deployment == nil {
-		return nil
-	}
-	recorded := types.UID(in.deployment.GetAnnotations()[corev1alpha1.TargetClusterAnnotation])
-	// Objects of a recreated or mistaken cluster would all be planned as new ones.
-	if recorded != "" && recorded != in.ID {
-		return fmt.Errorf("the kubeconfig leads to another cluster than the one with the objects of %s: name the latter. "+
-			"If the former cluster was recreated, remove the annotation %s from the deployment", in.key, corev1alpha1.TargetClusterAnnotation)
-	}
-	return nil
 }
 
 // otherDeployment returns another package's deployment, with the record of the cluster that holds

@@ -109,8 +109,15 @@ func (c *installCommand) wanted(args []string) (desired.Package, error) {
 	if w.Target, err = c.target.Reference(c.account); err != nil {
 		return w, err
 	}
-	if err := c.source(args[0], &w); err != nil {
+
+	pkg, image, err := c.choice.PackageOrImage(args[0])
+	switch {
+	case err != nil:
 		return w, err
+	case image != nil:
+		w.Image, w.Name = args[0], cluster.Name{Name: content.BaseName(image)}
+	default:
+		w.Ref, w.Name = c.choice.Reference(pkg), cluster.Name{Name: pkg}
 	}
 
 	if len(args) > 1 {
@@ -128,20 +135,6 @@ func (c *installCommand) wanted(args []string) (desired.Package, error) {
 	}
 
 	return w, nil
-}
-
-// source reads the argument PACKAGE|IMAGE.
-func (c *installCommand) source(arg string, w *desired.Package) error {
-	pkg, image, err := c.choice.PackageOrImage(arg)
-	switch {
-	case err != nil:
-		return err
-	case image != nil:
-		w.Image, w.Name = arg, cluster.Name{Name: content.BaseName(image)}
-	default:
-		w.Ref, w.Name = c.choice.Reference(pkg), cluster.Name{Name: pkg}
-	}
-	return nil
 }
 
 // run checks the package completely, and installs or changes it.

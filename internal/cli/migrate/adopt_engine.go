@@ -67,8 +67,18 @@ type former struct {
 
 // run reads both engines, shows the plan, and runs the steps after a confirmation.
 func (c *adoptEngineCommand) run(ctx context.Context) error {
-	found, err := c.find(ctx)
-	if err != nil {
+	var found former
+	var err error
+	if found.holder, err = c.leader(ctx); err != nil {
+		return err
+	}
+	if found.manager, err = c.manager(ctx, formerDeployment); err != nil {
+		return err
+	}
+	if found.ours, err = c.manager(ctx, engineDeployment); err != nil {
+		return err
+	}
+	if found.own, err = c.readOwn(ctx); err != nil {
 		return err
 	}
 
@@ -93,21 +103,6 @@ func (c *adoptEngineCommand) run(ctx context.Context) error {
 	}
 
 	return nil
-}
-
-// find reads the Lease, both managers and Package Operator's own package.
-func (c *adoptEngineCommand) find(ctx context.Context) (found former, err error) {
-	if found.holder, err = c.leader(ctx); err != nil {
-		return found, err
-	}
-	if found.manager, err = c.manager(ctx, formerDeployment); err != nil {
-		return found, err
-	}
-	if found.ours, err = c.manager(ctx, engineDeployment); err != nil {
-		return found, err
-	}
-	found.own, err = c.readOwn(ctx)
-	return found, err
 }
 
 // possible returns an error if this engine would reconcile Package Operator's own package, because

@@ -55,7 +55,15 @@ func Fields(before, after map[string]any, keys ListKeys) []Change {
 	}
 
 	if isSecret(before) || isSecret(after) {
-		d.changes = hide(d.changes)
+		for i := range d.changes {
+			c := &d.changes[i]
+			switch before, after := c.Before, c.After; {
+			case c.Path == "":
+				c.Before, c.After = Mask(before), Mask(after)
+			case isValue(c.Path):
+				c.Before, c.After = hidden(before), hidden(after)
+			}
+		}
 	}
 	slices.SortStableFunc(d.changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
 	return d.changes
@@ -232,21 +240,6 @@ func isSecret(obj map[string]any) bool {
 
 // lastApplied is an annotation with a copy of the object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
-// hide hides the values of a Secret in changes.
-func hide(changes []Change) []Change {
-	for i := range changes {
-		c := &changes[i]
-		before, after := c.Before, c.After
-		switch {
-		case c.Path == "":
-			c.Before, c.After = Mask(before), Mask(after)
-		case isValue(c.Path):
-			c.Before, c.After = hidden(before), hidden(after)
-		}
-	}
-	return changes
-}
 
 // isValue reports whether a path leads to a value of a Secret, or to a copy of one.
 func isValue(path string) bool {

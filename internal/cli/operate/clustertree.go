@@ -50,24 +50,21 @@ type treeObject struct {
 	Message string `json:"message,omitempty"`
 }
 
-// clusterTreeCommand is kubectl package clustertree, which Package Operator has.
-type clusterTreeCommand struct{ command.Command }
-
 // newClusterTree returns Package Operator's name for status --objects.
 func newClusterTree(on command.Command) *cobra.Command {
-	c := &clusterTreeCommand{on}
+	c := &statusCommand{Command: on}
 	cmd := c.About(&cobra.Command{
 		Use:    "clustertree NAME",
 		Short:  "Show the phases and objects of an installed package with their health: status --objects",
 		Hidden: true,
 		Args:   command.Takes("NAME", "[NAME]"),
-	}, command.PackageName, c.run)
+	}, command.PackageName, c.tree)
 	c.Output.Add(cmd)
 	return cmd
 }
 
-// run prints the tree of an installed package.
-func (c *clusterTreeCommand) run(ctx context.Context, n cluster.Name) error {
+// tree prints the objects of an installed package.
+func (c *statusCommand) tree(ctx context.Context, n cluster.Name) error {
 	cl, r, err := c.Rollout(ctx, n)
 	if err != nil {
 		return err

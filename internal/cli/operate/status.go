@@ -29,7 +29,7 @@ func Commands(on command.Command) []*cobra.Command {
 	}
 }
 
-// statusCommand is kubectl package status.
+// statusCommand is kubectl package status, explain or clustertree.
 type statusCommand struct {
 	command.Command
 	objects bool
@@ -127,12 +127,9 @@ func (r *statusReport) text(o progress.ScreenOptions) string {
 	return text
 }
 
-// explainCommand is kubectl package explain.
-type explainCommand struct{ command.Command }
-
 // newExplain returns the command explain.
 func newExplain(on command.Command) *cobra.Command {
-	c := &explainCommand{on}
+	c := &statusCommand{Command: on}
 	cmd := c.About(&cobra.Command{
 		Use:   "explain NAME",
 		Short: "Explain why an installed package is not available, and how to fix it",
@@ -150,7 +147,7 @@ not read. For a package in a folder or an image see kubectl package inspect.`,
 }
 
 // diagnose prints why a package is not available.
-func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
+func (c *statusCommand) diagnose(ctx context.Context, n cluster.Name) error {
 	cl, target, pkg, err := c.Find(ctx, n)
 	if err != nil {
 		return err

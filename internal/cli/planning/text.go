@@ -255,19 +255,14 @@ func powerRows(powers []dryrun.PrivilegeGain) [][]string {
 		if p.Binding != "" {
 			by += ", " + p.Binding
 		}
-		rows[i] = []string{terminal.Line(who), terminal.Line(strings.Join(p.Verbs, ",") + " " + powerOn(p)), where, terminal.Line(by)}
+		what := strings.Join(p.Verbs, ",") + " " + strings.Join(describe.Targets(p.APIGroups, p.Resources, p.URLs), ",")
+		if len(p.Names) > 0 {
+			what += " (" + strings.Join(p.Names, ", ") + ")"
+		}
+		rows[i] = []string{terminal.Line(who), terminal.Line(what), where, terminal.Line(by)}
 	}
 
 	return rows
-}
-
-// powerOn names the resources of a power, such as deployments.apps (web).
-func powerOn(p dryrun.PrivilegeGain) string {
-	text := strings.Join(describe.Targets(p.APIGroups, p.Resources, p.URLs), ",")
-	if len(p.Names) > 0 {
-		text += " (" + strings.Join(p.Names, ", ") + ")"
-	}
-	return text
 }
 
 // Refusals adds the engine's refusals.

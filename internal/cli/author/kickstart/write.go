@@ -35,25 +35,18 @@ func (m *maker) write(files loader.Files, all []*object) error {
 	return nil
 }
 
-// vacant returns a path for a new file, with a number if the path is taken.
+// vacant returns a path for a new file, with a number if the path is taken. A file and its template
+// render to one path.
 func vacant(files loader.Files, p string) string {
-	ext := ".yaml"
-	if strings.HasSuffix(p, ".gotmpl") {
-		ext += ".gotmpl"
+	plain, template := strings.CutSuffix(p, ".gotmpl")
+	base := strings.TrimSuffix(plain, ".yaml")
+	for i := 2; files[plain] != nil || files[plain+".gotmpl"] != nil; i++ {
+		plain = fmt.Sprintf("%s-%d.yaml", base, i)
 	}
-	base := strings.TrimSuffix(p, ext)
-	for i := 2; taken(files, p); i++ {
-		p = fmt.Sprintf("%s-%d%s", base, i, ext)
+	if template {
+		return plain + ".gotmpl"
 	}
-	return p
-}
-
-// taken reports whether a file exists, as a template or not, because both render to one file.
-func taken(files loader.Files, p string) bool {
-	plain := strings.TrimSuffix(p, ".gotmpl")
-	_, static := files[plain]
-	_, template := files[plain+".gotmpl"]
-	return static || template
+	return plain
 }
 
 // unsafeInNames matches the characters that are replaced in names of files.

@@ -28,20 +28,6 @@ type definitions struct {
 	findings []Finding
 }
 
-// decodeDefinitions reads a CustomResourceDefinition. The result has no versions if it cannot be
-// decoded.
-func decodeDefinitions(obj *unstructured.Unstructured) *definitions {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, crd) != nil {
-		return &definitions{}
-	}
-	d := &definitions{crd: crd}
-	for i := range crd.Spec.Versions {
-		d.versions = append(d.versions, &definition{version: &crd.Spec.Versions[i]})
-	}
-	return d
-}
-
 // problems returns the API server's findings about the definition itself.
 func (d *definitions) problems(ctx context.Context) []Finding {
 	if !d.checked && d.crd != nil {

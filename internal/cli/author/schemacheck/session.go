@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/loader"
@@ -53,7 +55,15 @@ func (s *Session) of(obj *unstructured.Unstructured) *definitions {
 	}
 	key := obj.GetName() + string(content)
 	if s.definitions[key] == nil {
-		s.definitions[key] = decodeDefinitions(obj)
+		crd, d := &apiextensionsv1.CustomResourceDefinition{}, &definitions{}
+		// It has no versions if it cannot be decoded.
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, crd) == nil {
+			d.crd = crd
+			for i := range crd.Spec.Versions {
+				d.versions = append(d.versions, &definition{version: &crd.Spec.Versions[i]})
+			}
+		}
+		s.definitions[key] = d
 	}
 	return s.definitions[key]
 }
