@@ -86,8 +86,7 @@ func forms(values []string) iter.Seq[string] {
 	}
 }
 
-// Complete reports whether texts are searched for all values. If there are too many, every text of
-// several words is withheld.
+// Complete reports whether texts are searched for all values.
 func (r *Redactor) Complete() bool { return !r.tooMany }
 
 // withheldText replaces a text that cannot be searched.
@@ -179,12 +178,8 @@ func parse(paths string) selection {
 	return root
 }
 
-// ownNames are prefixes of labels and annotations in an archive. withheld are those with values of
-// users.
-var (
-	ownNames = []string{"package-operator.run/", "packages.package-operator.run/", "slices.package-operator.run/", "required-by.package-operator.run/", "app.kubernetes.io/"}
-	withheld = []string{corev1alpha1.PackageConfigAnnotation}
-)
+// ownNames are prefixes of labels and annotations in an archive.
+var ownNames = []string{"package-operator.run/", "packages.package-operator.run/", "slices.package-operator.run/", "required-by.package-operator.run/", "app.kubernetes.io/"}
 
 // Keep returns the parts of an object that an archive has. It only keeps the engine's own labels
 // and annotations.
@@ -194,7 +189,7 @@ func Keep(object map[string]any) map[string]any {
 		for _, field := range []string{"labels", "annotations"} {
 			if all, ok := meta[field].(map[string]any); ok {
 				maps.DeleteFunc(all, func(key string, _ any) bool {
-					return slices.Contains(withheld, key) || !slices.ContainsFunc(ownNames, func(own string) bool { return strings.HasPrefix(key, own) })
+					return key == corev1alpha1.PackageConfigAnnotation || !slices.ContainsFunc(ownNames, func(own string) bool { return strings.HasPrefix(key, own) })
 				})
 			}
 		}
