@@ -46,6 +46,11 @@ func DeploymentOf(set corev1alpha1.GenericObjectSet) types.UID {
 	return types.UID(set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation])
 }
 
+// ByRevision orders sets from the oldest to the newest.
+func ByRevision(a, b corev1alpha1.GenericObjectSet) int {
+	return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
+}
+
 // Controllers returns the UIDs that appear as controllers on objects of sets: the sets' own,
 // and the UIDs of their ObjectSetPhases, through which agents control objects.
 func Controllers(of ...corev1alpha1.GenericObjectSet) (own, delegated sets.Set[types.UID]) {

@@ -91,9 +91,7 @@ func (c *Cluster) readSets(ctx context.Context, r *Rollout) error {
 		}
 	}
 
-	slices.SortFunc(r.Sets, func(a, b corev1alpha1.GenericObjectSet) int {
-		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
-	})
+	slices.SortFunc(r.Sets, objectsets.ByRevision)
 	return nil
 }
 

@@ -157,7 +157,10 @@ func (s *simulation) held(ctx context.Context, rev *engine.Revision, definition 
 	for i := range list.Items {
 		item := &list.Items[i]
 		key := objects.Key{Group: kind.Group, Kind: kind.Kind, Namespace: item.Namespace, Name: item.Name}
-		finalizers := foreignFinalizers(item.Finalizers)
+		// The garbage collector needs no controller of the package.
+		finalizers := slices.DeleteFunc(objectsets.ForeignFinalizers(item), func(f string) bool {
+			return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents
+		})
 		d, ph := rev.Find(key)
 		// An object of the package is deleted before the workloads of later phases, such as its controller.
 		if len(finalizers) == 0 || d != nil && slices.ContainsFunc(rev.Phases[:ph], hasWorkload) {
@@ -176,11 +179,4 @@ func (s *simulation) held(ctx context.Context, rev *engine.Revision, definition 
 	}
 
 	return "waits for " + strings.Join(names, ", ") + ", whose controller might belong to this package and be deleted first: delete them before, and wait until they are removed", nil
-}
-
-// foreignFinalizers omits the finalizers of the garbage collector and the engine.
-func foreignFinalizers(all []string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(f string) bool {
-		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents || strings.HasPrefix(f, "package-operator.run/")
-	})
 }

@@ -76,9 +76,7 @@ func (in *input) readSets(ctx context.Context) error {
 		return fmt.Errorf("read the revisions of %s: %w", in.key, err)
 	}
 
-	slices.SortFunc(in.sets, func(a, b corev1alpha1.GenericObjectSet) int {
-		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
-	})
+	slices.SortFunc(in.sets, objectsets.ByRevision)
 	for _, set := range in.sets {
 		if !objectsets.Owns(set) {
 			continue

@@ -25,6 +25,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/engines"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // adoptEngineCommand is kubectl package adopt-engine.
@@ -207,7 +208,7 @@ func (c *adoptEngineCommand) deleteOwn(ctx context.Context) error {
 		}
 
 		// The manager that would remove these finalizers is stopped.
-		if slices.ContainsFunc(part.GetFinalizers(), ofEngine) {
+		if len(objectsets.ForeignFinalizers(part)) < len(part.GetFinalizers()) {
 			if err := client.IgnoreNotFound(c.stripFinalizers(ctx, part)); err != nil {
 				return c.cluster.Explain(doing, err)
 			}
@@ -383,11 +384,6 @@ func (c *adoptEngineCommand) awaitPaused(ctx context.Context) error {
 	return err
 }
 
-// ofEngine reports whether a finalizer belongs to an engine.
-func ofEngine(f string) bool {
-	return f == corev1alpha1.CachedFinalizer || f == corev1alpha1.MetricsFinalizer
-}
-
 // stripFinalizers removes the finalizers of engines from the current state of a part that is being
 // deleted.
 func (c *adoptEngineCommand) stripFinalizers(ctx context.Context, part client.Object) error {
@@ -396,7 +392,7 @@ func (c *adoptEngineCommand) stripFinalizers(ctx context.Context, part client.Ob
 			return err
 		}
 		before := part.DeepCopyObject().(client.Object)
-		part.SetFinalizers(slices.DeleteFunc(slices.Clone(part.GetFinalizers()), ofEngine))
+		part.SetFinalizers(objectsets.ForeignFinalizers(part))
 		// The lock keeps a finalizer that another client adds in the meantime.
 		err := c.client.Patch(ctx, part, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(command.FieldManager))
 		if !apierrors.IsConflict(err) {

@@ -242,9 +242,7 @@ func (c *releaseEngineCommand) rollout(ctx context.Context, dep corev1alpha1.Gen
 		}
 	}
 
-	slices.SortFunc(r.Sets, func(a, b corev1alpha1.GenericObjectSet) int {
-		return int(a.ObjectSetSpec().Revision - b.ObjectSetSpec().Revision)
-	})
+	slices.SortFunc(r.Sets, objectsets.ByRevision)
 	// Objects in another cluster are refused anyway, and need not be read.
 	if dep.ObjectDeploymentSpec().Template.Spec.TargetRef != nil {
 		return r, nil

@@ -1,7 +1,6 @@
 package objectdeployments
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -219,9 +218,7 @@ func (s *reconciliation) listSets(ctx context.Context) error {
 		}
 	}
 
-	slices.SortFunc(s.sets, func(a, b corev1alpha1.GenericObjectSet) int {
-		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
-	})
+	slices.SortFunc(s.sets, objectsets.ByRevision)
 	return nil
 }
 

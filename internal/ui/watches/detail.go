@@ -1,7 +1,6 @@
 package watches
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/summary"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/ui/page"
 )
 
@@ -215,9 +215,7 @@ func (d *Details) diagnose(ctx context.Context, t progress.Target, pkg corev1alp
 
 // revisionsOf returns the revisions, newest first.
 func revisionsOf(sets []corev1alpha1.GenericObjectSet, status *corev1alpha1.PackageStatus) []page.Revision {
-	slices.SortFunc(sets, func(a, b corev1alpha1.GenericObjectSet) int {
-		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
-	})
+	slices.SortFunc(sets, objectsets.ByRevision)
 	var all []page.Revision
 	for i, set := range slices.Backward(sets) {
 		all = append(all, page.Revision{
