@@ -26,8 +26,10 @@ type buildCommand struct {
 	streams  genericiooptions.IOStreams
 	registry content.RegistryFlags
 	checks   checkFlags
-	tags     []string
-	labels   []string
+	names    []string // of its tags
+	pairs    []string // of its labels
+	tags     []name.Tag
+	labels   map[string]string
 	output   string
 	push     bool
 	format   string
@@ -36,7 +38,7 @@ type buildCommand struct {
 // newBuild returns the command build.
 func newBuild(streams genericiooptions.IOStreams) *cobra.Command {
 	c := buildCommand{streams: streams}
-	cmd := &cobra.Command{
+	cmd := command.OnSource(&cobra.Command{
 		Use:        "build SOURCE",
 		SuggestFor: []string{"push"},
 		Short:      "Build an image of a package",
@@ -49,18 +51,10 @@ pushes with the credentials of the Docker configuration. Both need --tag.`,
   # Only the digest
   kubectl package build ./cert-operator --output-format digest`,
 		Args: command.Takes("SOURCE"),
+	}, c.run, c.check)
 
-		RunE: func(cmd *cobra.Command, args []string) error {
-			tags, labels, err := c.check()
-			if err != nil {
-				return command.UsageError(cmd, err)
-			}
-			return c.run(cmd.Context(), args[0], tags, labels)
-		},
-	}
-
-	cmd.Flags().StringArrayVarP(&c.tags, "tag", "t", nil, "tag the image with this `reference`, host/path:tag; repeatable")
-	cmd.Flags().StringArrayVarP(&c.labels, "label", "l", nil, "add this label to the image, `key=value`; repeatable")
+	cmd.Flags().StringArrayVarP(&c.names, "tag", "t", nil, "tag the image with this `reference`, host/path:tag; repeatable")
+	cmd.Flags().StringArrayVarP(&c.pairs, "label", "l", nil, "add this label to the image, `key=value`; repeatable")
 	cmd.Flags().StringVarP(&c.output, "output", "o", "", "write the image to this tar `file`")
 	cmd.Flags().BoolVar(&c.push, "push", false, "push the image to the registries of its tags")
 	cmd.Flags().StringVar(&c.format, "output-format", "human", "select the output: human, or digest for only the digest")
@@ -71,33 +65,30 @@ pushes with the credentials of the Docker configuration. Both need --tag.`,
 	return cmd
 }
 
-// check validates the flags, and returns the tags and labels of the image. An empty value of a
-// label is probably a typing error, so it is refused.
-func (c *buildCommand) check() (tags []name.Tag, labels map[string]string, err error) {
-	if (c.output != "" || c.push) && len(c.tags) == 0 {
-		return nil, nil, errors.New("output or push is requested but no tags are set: add --tag host/path:tag")
+// check validates the flags. An empty value of a label is probably a typing error, so it is refused.
+func (c *buildCommand) check() (err error) {
+	if (c.output != "" || c.push) && len(c.names) == 0 {
+		return errors.New("output or push is requested but no tags are set: add --tag host/path:tag")
 	}
 	if c.format != "human" && c.format != "digest" {
-		return nil, nil, fmt.Errorf("unknown --output-format %q: choose human or digest", c.format)
-	}
-	if tags, err = c.registry.Tags(c.tags); err != nil {
-		return nil, nil, err
+		return fmt.Errorf("unknown --output-format %q: choose human or digest", c.format)
 	}
 
-	labels = map[string]string{}
-	for _, text := range c.labels {
+	c.labels = map[string]string{}
+	for _, text := range c.pairs {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok || key == "" || value == "" {
-			return nil, nil, fmt.Errorf("invalid label %q: write it as key=value", text)
+			return fmt.Errorf("invalid label %q: write it as key=value", text)
 		}
-		labels[key] = value
+		c.labels[key] = value
 	}
 
-	return tags, labels, nil
+	c.tags, err = c.registry.Tags(c.names)
+	return err
 }
 
 // run checks the package, builds its image, and saves or pushes it.
-func (c *buildCommand) run(ctx context.Context, source string, tags []name.Tag, labels map[string]string) error {
+func (c *buildCommand) run(ctx context.Context, source string) error {
 	files, err := content.ReadFolder(source)
 	if err != nil {
 		return err
@@ -112,7 +103,7 @@ func (c *buildCommand) run(ctx context.Context, source string, tags []name.Tag, 
 		return fmt.Errorf("%s in %s: nothing was built", content.Problems(len(found.Problems)), source)
 	}
 
-	image, err := loader.Build(files, loader.BuildOptions{Labels: labels})
+	image, err := loader.Build(files, loader.BuildOptions{Labels: c.labels})
 	if err != nil {
 		return err
 	}
@@ -122,21 +113,21 @@ func (c *buildCommand) run(ctx context.Context, source string, tags []name.Tag, 
 	}
 
 	if c.output != "" {
-		if err := save(c.output, image, tags); err != nil {
+		if err := save(c.output, image, c.tags); err != nil {
 			return err
 		}
 	}
 	if c.push {
-		if err := c.registry.Push(ctx, image, tags); err != nil {
+		if err := c.registry.Push(ctx, image, c.tags); err != nil {
 			return err
 		}
 	}
-	c.print(digest, tags)
+	c.print(digest)
 	return nil
 }
 
 // print reports the image. Only the digest is printed for scripts, as by Package Operator.
-func (c *buildCommand) print(digest v1.Hash, tags []name.Tag) {
+func (c *buildCommand) print(digest v1.Hash) {
 	out := c.streams.Out
 	if c.format == "digest" {
 		fmt.Fprintln(out, digest)
@@ -149,7 +140,7 @@ func (c *buildCommand) print(digest v1.Hash, tags []name.Tag) {
 		fmt.Fprintf(out, "  saved   %s\n", terminal.Line(c.output))
 	}
 
-	for _, tag := range tags {
+	for _, tag := range c.tags {
 		if c.push {
 			fmt.Fprintf(out, "  pushed  %s\n", tag)
 		}

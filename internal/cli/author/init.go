@@ -44,7 +44,7 @@ type initCommand struct {
 // newInit returns the command init.
 func newInit(streams genericiooptions.IOStreams) *cobra.Command {
 	c := initCommand{streams: streams}
-	cmd := &cobra.Command{
+	cmd := command.Runs(&cobra.Command{
 		Use:        "init FOLDER",
 		SuggestFor: []string{"create"},
 		Short:      "Create a working package",
@@ -53,18 +53,13 @@ ConfigMap, a Deployment and a Service in two phases, probes, a configuration sch
 cases and a README. It validates, passes its tests and lint, and can be installed as it is.`,
 		Example: `  kubectl package init shop && kubectl package test shop`,
 		Args:    command.Takes("FOLDER"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			folder := filepath.Clean(args[0])
-			if c.name == "" {
-				c.name = filepath.Base(folder)
-			}
-
-			if err := checkName(c.name); err != nil {
-				return command.UsageError(cmd, err)
-			}
-			return c.run(cmd.Context(), folder)
-		},
-	}
+	}, func(args []string) (string, error) {
+		folder := filepath.Clean(args[0])
+		if c.name == "" {
+			c.name = filepath.Base(folder)
+		}
+		return folder, checkName(c.name)
+	}, c.run)
 
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "create a ClusterPackage, with a namespace of its own")
 	cmd.Flags().StringVar(&c.name, "name", "", "set the `name` of the package")

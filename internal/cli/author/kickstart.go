@@ -27,6 +27,7 @@ import (
 // kickstartCommand is kubectl package kickstart.
 type kickstartCommand struct {
 	streams    genericiooptions.IOStreams
+	folder     string
 	registry   content.RegistryFlags
 	files      []string
 	bundle     string
@@ -39,8 +40,13 @@ type kickstartCommand struct {
 	recreate   []string
 }
 
-// kickstartHelp is the description of the command.
-const kickstartHelp = `Turn Kubernetes objects into a package: a folder with a manifest, objects in phases by their kinds,
+// newKickstart returns the command kickstart.
+func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
+	c := kickstartCommand{streams: streams}
+	cmd := command.Runs(&cobra.Command{
+		Use:   "kickstart PKG_NAME",
+		Short: "Create a package from Kubernetes objects or a rendered Helm chart",
+		Long: `Turn Kubernetes objects into a package: a folder with a manifest, objects in phases by their kinds,
 probes, and a test case. PKG_NAME is the folder. Its last part is the name of the package.
 
 Objects come from -f (files, folders, patterns, URLs, - for standard input) or from a bundle of the
@@ -48,26 +54,11 @@ Operator Lifecycle Manager (-b). Fields that an API server or a controller sets 
 output of kubectl get -o yaml works. Values of Secrets and the fields of -p become configuration.
 
 Rules of phases, namespaces and Helm hooks, and how to take over a new release:
-docs/packages/kickstart.md`
-
-// newKickstart returns the command kickstart.
-func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
-	c := kickstartCommand{streams: streams}
-	cmd := &cobra.Command{
-		Use:   "kickstart PKG_NAME",
-		Short: "Create a package from Kubernetes objects or a rendered Helm chart",
-		Long:  kickstartHelp,
+docs/packages/kickstart.md`,
 		Example: `  helm template cert-manager jetstack/cert-manager | kubectl package kickstart cert-manager -f -
   kubectl package kickstart shop -f deploy/ -f 'crds/*.yaml' -p replicas,images`,
 		Args: command.Takes("PKG_NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			opts, err := c.options(args[0])
-			if err != nil {
-				return command.UsageError(cmd, err)
-			}
-			return c.run(cmd.Context(), filepath.Clean(args[0]), opts)
-		},
-	}
+	}, c.options, c.run)
 
 	cmd.Flags().StringArrayVarP(&c.files, "filename", "f", nil, "read objects from this `file`, folder, pattern or URL, - for standard input; repeatable")
 	cmd.Flags().StringVarP(&c.bundle, "bundle", "b", "", "read this bundle `image` of the Operator Lifecycle Manager (registry+v1), and name the package after it")
@@ -96,8 +87,9 @@ const (
 )
 
 // options checks the flags, and returns the options of the package. Errors are errors of usage.
-func (c *kickstartCommand) options(folder string) (kickstart.Options, error) {
-	opts := kickstart.Options{Name: filepath.Base(filepath.Clean(folder)), Namespace: c.namespace, NoNamespaces: !c.namespaces}
+func (c *kickstartCommand) options(args []string) (kickstart.Options, error) {
+	c.folder = filepath.Clean(args[0])
+	opts := kickstart.Options{Name: filepath.Base(c.folder), Namespace: c.namespace, NoNamespaces: !c.namespaces}
 	if err := checkName(opts.Name); err != nil {
 		return opts, err
 	}
@@ -160,10 +152,10 @@ func (c *kickstartCommand) kinds(opts *kickstart.Options) error {
 }
 
 // run reads the objects, makes the package, and writes it to a new folder.
-func (c *kickstartCommand) run(ctx context.Context, folder string, opts kickstart.Options) error {
+func (c *kickstartCommand) run(ctx context.Context, opts kickstart.Options) error {
 	// Lstat also finds a symbolic link that leads nowhere.
-	if _, err := os.Lstat(folder); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s exists: name a new folder, or remove this one", folder)
+	if _, err := os.Lstat(c.folder); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s exists: name a new folder, or remove this one", c.folder)
 	}
 	inputs, err := content.NewInputs(c.streams.In).All(ctx, c.files)
 	if err != nil {
@@ -187,11 +179,11 @@ func (c *kickstartCommand) run(ctx context.Context, folder string, opts kickstar
 	}
 	made.Notes = append(notes, made.Notes...)
 
-	return c.write(ctx, folder, opts, made)
+	return c.write(ctx, opts, made)
 }
 
 // write writes a new package, with its fixtures if the package is valid.
-func (c *kickstartCommand) write(ctx context.Context, folder string, opts kickstart.Options, made *kickstart.Result) error {
+func (c *kickstartCommand) write(ctx context.Context, opts kickstart.Options, made *kickstart.Result) error {
 	// The package is checked with a provisional lock and written in any case, so that the author
 	// can correct it.
 	checked := maps.Clone(made.Files)
@@ -205,14 +197,14 @@ func (c *kickstartCommand) write(ctx context.Context, folder string, opts kickst
 	if fixtures, err := testrunner.Fixtures(ctx, checked); err == nil {
 		maps.Copy(made.Files, fixtures)
 	}
-	if err := content.WriteFolder(folder, made.Files); err != nil {
+	if err := content.WriteFolder(c.folder, made.Files); err != nil {
 		return err
 	}
 
-	c.print(folder, opts.Name, made)
+	c.print(opts.Name, made)
 	content.PrintFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), found)
 	if !found.Valid {
-		return fmt.Errorf("%s in the new package %s: correct them there", content.Problems(len(found.Problems)), folder)
+		return fmt.Errorf("%s in the new package %s: correct them there", content.Problems(len(found.Problems)), c.folder)
 	}
 	return nil
 }
@@ -251,7 +243,7 @@ func (c *kickstartCommand) readBundle(ctx context.Context) (*kickstart.Bundle, e
 }
 
 // print reports the package, and the work that remains for its author.
-func (c *kickstartCommand) print(folder, called string, made *kickstart.Result) {
+func (c *kickstartCommand) print(called string, made *kickstart.Result) {
 	fmt.Fprintf(c.streams.Out, "Kickstarted the %q package with %d objects.\n", called, made.Objects)
 	if len(made.Unprobed) > 0 {
 		fmt.Fprintln(c.streams.Out, "No probe is known for these kinds. If there is something to wait for, add one to spec.availabilityProbes:")
@@ -265,6 +257,6 @@ func (c *kickstartCommand) print(folder, called string, made *kickstart.Result) 
 	}
 
 	if made.ProvisionalLock != nil {
-		fmt.Fprintf(c.streams.Out, "Next, pin its images: kubectl package update %s\n", terminal.Line(folder))
+		fmt.Fprintf(c.streams.Out, "Next, pin its images: kubectl package update %s\n", terminal.Line(c.folder))
 	}
 }

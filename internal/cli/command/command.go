@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,38 +65,35 @@ func (c *Command) Connects(cmd *cobra.Command) {
 	}
 }
 
-// OnSource completes a command about a folder or an image. checks validate its flags.
-func OnSource(cmd *cobra.Command, run func(ctx context.Context, source string) error, checks ...func() error) *cobra.Command {
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		for _, check := range checks {
-			if err := check(); err != nil {
-				return UsageError(cmd, err)
-			}
-		}
-		return run(cmd.Context(), args[0])
-	}
-
-	return cmd
-}
-
-// About completes a command whose arguments name one package or deployment.
-func (c *Command) About(
-	cmd *cobra.Command, parse func([]string) (cluster.Name, error), run func(context.Context, cluster.Name) error, checks ...func() error,
+// Runs completes a command whose arguments parse turns into a value. checks validate its flags.
+func Runs[T any](
+	cmd *cobra.Command, parse func([]string) (T, error), run func(context.Context, T) error, checks ...func() error,
 ) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		n, err := parse(args)
-		err = cmp.Or(err, c.Output.Check())
+		value, err := parse(args)
 		for _, check := range checks {
 			err = cmp.Or(err, check())
 		}
 		if err != nil {
 			return UsageError(cmd, err)
 		}
-		return run(cmd.Context(), n)
+		return run(cmd.Context(), value)
 	}
 
-	c.Connects(cmd)
 	return cmd
+}
+
+// OnSource completes a command about a folder, a file or an image.
+func OnSource(cmd *cobra.Command, run func(ctx context.Context, source string) error, checks ...func() error) *cobra.Command {
+	return Runs(cmd, func(args []string) (string, error) { return args[0], nil }, run, checks...)
+}
+
+// About completes a command whose arguments name one package or deployment.
+func (c *Command) About(
+	cmd *cobra.Command, parse func([]string) (cluster.Name, error), run func(context.Context, cluster.Name) error, checks ...func() error,
+) *cobra.Command {
+	c.Connects(cmd)
+	return Runs(cmd, parse, run, slices.Concat([]func() error{c.Output.Check}, checks)...)
 }
 
 // AddTimeout adds --timeout.

@@ -48,7 +48,7 @@ type installCommand struct {
 // newInstall returns the command install.
 func newInstall(on command.Command) *cobra.Command {
 	c := &installCommand{Command: on}
-	cmd := &cobra.Command{
+	cmd := command.Runs(&cobra.Command{
 		Use:   "install PACKAGE[/VERSION]|IMAGE [NAME]",
 		Short: "Install or change a package, and watch its rollout",
 		Long: `Install a package, and watch its rollout until it is available. PACKAGE is a package of a repository,
@@ -69,14 +69,7 @@ Versions and dependencies: docs/dependencies.md. Adoption: docs/concepts.md#clai
   kubectl package install registry.example.com/cert-operator:v1.2.0 cert --cluster`,
 		Args:              command.Takes("PACKAGE|IMAGE", "[NAME]"),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			want, err := c.wanted(args)
-			if err = cmp.Or(err, c.check()); err != nil {
-				return command.UsageError(cmd, err)
-			}
-			return c.run(cmd.Context(), want)
-		},
-	}
+	}, c.wanted, c.run, c.check)
 
 	c.Connects(cmd)
 	c.spec.Add(cmd, "install")

@@ -1,7 +1,6 @@
 package migrate
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +29,7 @@ func Commands(on command.Command) []*cobra.Command {
 type adoptCommand struct {
 	handoverCommand
 	into string
+	name cluster.Name // from into
 	// release of Helm whose objects are adopted.
 	release string
 }
@@ -37,7 +37,7 @@ type adoptCommand struct {
 // newAdopt returns the command adopt.
 func newAdopt(on command.Command) *cobra.Command {
 	c := &adoptCommand{handoverCommand: handoverCommand{Command: on}}
-	cmd := &cobra.Command{
+	cmd := command.Runs(&cobra.Command{
 		Use:   "adopt [KIND/NAME...] --into PACKAGE",
 		Short: "Make a package take over objects of kubectl or Helm (a whole Package Operator: adopt-engine)",
 		Long: `Make an installed package take over existing objects, for example of kubectl apply or Helm. No object is
@@ -56,22 +56,7 @@ NAMESPACE/KIND/NAME is an object of another namespace. The guide is docs/migrate
   # All objects of a release of Helm
   kubectl package adopt --from-helm web --into web -n shop`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			names, err := c.names(args)
-			if c.into == "" {
-				err = cmp.Or(err, errors.New("--into is missing: name the package"))
-			}
-			if err != nil {
-				return command.UsageError(cmd, err)
-			}
-			into, err := cluster.ParseName(c.into)
-			if err != nil {
-				return command.UsageError(cmd, err)
-			}
-
-			return c.run(cmd.Context(), names, into)
-		},
-	}
+	}, c.names, c.run)
 
 	c.add(cmd, "watch until the package has the objects and is available")
 	cmd.Flags().StringVar(&c.into, "into", "", "make this `package` take them over")
@@ -80,20 +65,27 @@ NAMESPACE/KIND/NAME is an object of another namespace. The guide is docs/migrate
 	return cmd
 }
 
-// names returns the named objects; none with a record.
-func (c *adoptCommand) names(args []string) ([]cluster.ObjectName, error) {
+// names returns the named objects, which can be none with a record.
+func (c *adoptCommand) names(args []string) (names []cluster.ObjectName, err error) {
 	if problems := validation.IsDNS1123Subdomain(c.release); c.release != "" && len(problems) > 0 {
 		return nil, fmt.Errorf("--from-helm %q cannot be a name: %s", c.release, problems[0])
 	}
 	// Without a record, ParseObjects reports that no object is named.
-	if len(args) == 0 && c.release != "" {
-		return nil, nil
+	if len(args) > 0 || c.release == "" {
+		if names, err = cluster.ParseObjects(args); err != nil {
+			return nil, err
+		}
 	}
-	return cluster.ParseObjects(args)
+	if c.into == "" {
+		return nil, errors.New("--into is missing: name the package")
+	}
+
+	c.name, err = cluster.ParseName(c.into)
+	return names, err
 }
 
 // run makes the plan, asks, sets the annotations and waits. Helm's record is deleted last.
-func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into cluster.Name) error {
+func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName) error {
 	h, err := c.read(ctx, names)
 	if err != nil {
 		return err
@@ -107,7 +99,7 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	}
 
 	unreleases := false
-	err = c.load(ctx, h, into, func(_ progress.Target, spec *corev1alpha1.PackageSpec) error {
+	err = c.load(ctx, h, c.name, func(_ progress.Target, spec *corev1alpha1.PackageSpec) error {
 		// A package that released the objects before must not drop them from its template any more.
 		unreleases = dropPatches(spec, slices.Concat(h.objects, installed.keys()))
 		return nil

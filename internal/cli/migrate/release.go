@@ -25,7 +25,7 @@ type releaseCommand struct{ handoverCommand }
 // newRelease returns the command release.
 func newRelease(on command.Command) *cobra.Command {
 	c := &releaseCommand{handoverCommand{Command: on}}
-	cmd := &cobra.Command{
+	cmd := command.Runs(&cobra.Command{
 		Use:   "release KIND/NAME...",
 		Short: "Make a package release single objects without deleting them (all packages: release-engine)",
 		Long: `Make a package release objects to others: only the owner reference and the label of the engine are removed.
@@ -38,14 +38,7 @@ spec.deletionPolicy: Orphan and delete the package. After --wait=false, remove t
 annotation package-operator.run/deletion-policy yourself.`,
 		Example: `  kubectl package release configmap/settings -n shop`,
 		Args:    cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			names, err := cluster.ParseObjects(args)
-			if err != nil {
-				return command.UsageError(cmd, err)
-			}
-			return c.run(cmd.Context(), names)
-		},
-	}
+	}, cluster.ParseObjects, c.run)
 
 	c.add(cmd, "watch until the objects are released")
 	return cmd

@@ -35,7 +35,7 @@ type verifyCommand struct {
 // newVerify returns the command verify.
 func newVerify(on command.Command) *cobra.Command {
 	c := verifyCommand{Command: on}
-	cmd := &cobra.Command{
+	cmd := command.OnSource(&cobra.Command{
 		Use:   "verify IMAGE",
 		Short: "Verify the signature of an image as the manager does",
 		Long: `Verify the signature of an image as the manager does: by the ImageConfigs of the cluster, by one of the
@@ -54,13 +54,7 @@ image. An identity needs a --trusted-root. Exits with 1 without a good signature
     --certificate-oidc-issuer https://token.actions.githubusercontent.com \
     --certificate-identity-regexp 'https://github\.com/acme/shop/.*'`,
 		Args: command.Takes("IMAGE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.check(); err != nil {
-				return command.UsageError(cmd, err)
-			}
-			return c.run(cmd.Context(), args[0])
-		},
-	}
+	}, c.run, c.check)
 
 	flags := cmd.Flags()
 	flags.StringArrayVar(&c.keys, "key", nil, "verify with the public key in this PEM `file`; repeatable, one of them suffices")

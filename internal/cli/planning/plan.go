@@ -1,10 +1,10 @@
 package planning
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
@@ -112,26 +112,17 @@ Probes count as successful. Values of Secrets are hidden. More: docs/plan.md`,
 
 // complete completes a command about a changed package. checks validate its own flags.
 func (c *Planner) complete(cmd *cobra.Command, run func(context.Context, *cluster.Cluster, *Planned) error, checks ...func() error) {
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		want, err := c.wanted(args)
-		err = cmp.Or(c.Output.Check(), err, c.choice.Check(), c.values.Check())
-		for _, check := range checks {
-			err = cmp.Or(err, check())
-		}
-		if err != nil {
-			return command.UsageError(cmd, err)
-		}
-
+	command.Runs(cmd, c.wanted, func(ctx context.Context, want Wanted) error {
 		cl, err := c.Connect()
 		if err != nil {
 			return err
 		}
-		planned, err := c.Load(cmd.Context(), cl, want)
+		planned, err := c.Load(ctx, cl, want)
 		if err != nil {
 			return content.Reported(c.Streams, err, planned.Target.String()+" would not be rolled out: %s")
 		}
-		return run(cmd.Context(), cl, planned)
-	}
+		return run(ctx, cl, planned)
+	}, slices.Concat([]func() error{c.Output.Check, c.choice.Check, c.values.Check}, checks)...)
 
 	c.Connects(cmd)
 	c.Source.Add(cmd)

@@ -34,6 +34,7 @@ import (
 // buildCommand is kubectl package repository build.
 type buildCommand struct {
 	repositoryCommand
+	inputs []string
 	output string
 	push   string
 	prefix string
@@ -51,7 +52,7 @@ type missingImage struct {
 // newBuild returns the command repository build.
 func newBuild(streams genericiooptions.IOStreams) *cobra.Command {
 	c := &buildCommand{repositoryCommand: repositoryCommand{streams: streams}}
-	cmd := &cobra.Command{
+	cmd := command.Runs(&cobra.Command{
 		Use:   "build FOLDER|FILE...",
 		Short: "Build a repository from entries and packages, as a file or an image",
 		Long: `Build a repository for PackageRepositories of a cluster from files with RepositoryEntries, and from
@@ -61,14 +62,7 @@ built and pushed. If it exists, it must have the same files.
 The same input gives the same digest.`,
 		Example: `  kubectl package repository build repo/ --push registry.example.com/repositories/shop:latest
   kubectl package repository build packages/ --images registry.example.com/packages -o repository.yaml`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			tags, err := c.check(args)
-			if err != nil {
-				return command.UsageError(cmd, err)
-			}
-			return c.run(cmd.Context(), args, tags)
-		},
-	}
+	}, c.check, c.run)
 
 	cmd.Flags().StringVarP(&c.output, "output", "o", "", "write to this YAML `file`")
 	cmd.Flags().StringVar(&c.push, "push", "", "push the repository to this `TAG` as an image")
@@ -81,6 +75,7 @@ The same input gives the same digest.`,
 
 // check validates the flags, and returns the tags of the repository.
 func (c *buildCommand) check(args []string) ([]name.Tag, error) {
+	c.inputs = args
 	switch {
 	case len(args) == 0:
 		return nil, errors.New("FOLDER or FILE is missing")
@@ -106,9 +101,9 @@ func (c *buildCommand) check(args []string) ([]name.Tag, error) {
 
 // run reads the inputs, builds the repository, and saves or pushes it. Images of packages are
 // pushed only after the repository was built without an error.
-func (c *buildCommand) run(ctx context.Context, args []string, tags []name.Tag) error {
+func (c *buildCommand) run(ctx context.Context, tags []name.Tag) error {
 	found := &input{}
-	for _, arg := range args {
+	for _, arg := range c.inputs {
 		if err := found.path(ctx, arg); err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ type bundleCommand struct {
 // newSave returns the command bundle save.
 func newSave(on command.Command) *cobra.Command {
 	c := &bundleCommand{Command: on}
-	cmd := &cobra.Command{
+	cmd := command.Runs(&cobra.Command{
 		Use:   "save IMAGE...",
 		Short: "Save packages with their dependencies, images and signatures into a file",
 		Long: `Save packages and repositories into one file, an OCI image layout: with the packages that their locks
@@ -50,21 +50,15 @@ redirect them. A package among spec.images is only saved as an image; name it as
 needs. The same content gives the same bytes. It needs room for the bundle twice.`,
 		Example: `  kubectl package bundle save registry.example.com/web:v1.2.0 registry.example.com/db:v3.0.0 -o web.tar
   kubectl package bundle save registry.example.com/repositories/shop:latest -o shop.tar`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			switch {
-			case len(args) == 0:
-				err = errors.New("IMAGE is missing")
-			case c.file == "":
-				err = errors.New("there is no output: add -o FILE")
-			}
-
-			if err != nil {
-				return command.UsageError(cmd, err)
-			}
-			return c.save(cmd.Context(), args)
-		},
-	}
+	}, func(refs []string) ([]string, error) {
+		switch {
+		case len(refs) == 0:
+			return nil, errors.New("IMAGE is missing")
+		case c.file == "":
+			return nil, errors.New("there is no output: add -o FILE")
+		}
+		return refs, nil
+	}, c.save)
 
 	cmd.Flags().StringVarP(&c.file, "output", "o", "", "write to this `file`, such as web.tar")
 	c.registry.Add(cmd)
@@ -99,7 +93,7 @@ func (c *bundleCommand) warn(report *Report) {
 // newLoad returns the command bundle load.
 func newLoad(on command.Command) *cobra.Command {
 	c := &bundleCommand{Command: on}
-	cmd := &cobra.Command{
+	cmd := command.OnSource(&cobra.Command{
 		Use:   "load FILE --to PREFIX",
 		Short: "Push a bundle into a registry, and show how the manager finds its packages there",
 		Long: `Push the images of a bundle into another registry: registry.example.com/web:v1 becomes
@@ -113,16 +107,13 @@ Its index decides which tags below PREFIX are overwritten. Load a file that you 
 its own, and run kubectl package verify on its images there before you use them.`,
 		Example: `  kubectl package bundle load web.tar --to mirror.example.com/packages`,
 		Args:    command.Takes("FILE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := name.NewRepository(strings.TrimSuffix(c.to, "/") + "/x"); err != nil || !strings.Contains(strings.TrimSuffix(c.to, "/"), "/") && !strings.ContainsAny(c.to, ".:") {
-				return command.UsageError(cmd, fmt.Errorf("--to %q is not a valid prefix of images: write it as host/path, such as mirror.example.com/packages", c.to))
-			}
-			if err := c.Output.Check(); err != nil {
-				return command.UsageError(cmd, err)
-			}
-			return c.load(cmd.Context(), args[0])
-		},
-	}
+	}, c.load, c.Output.Check, func() error {
+		to := strings.TrimSuffix(c.to, "/")
+		if _, err := name.NewRepository(to + "/x"); err != nil || !strings.Contains(to, "/") && !strings.ContainsAny(c.to, ".:") {
+			return fmt.Errorf("--to %q is not a valid prefix of images: write it as host/path, such as mirror.example.com/packages", c.to)
+		}
+		return nil
+	})
 
 	cmd.Flags().StringVar(&c.to, "to", "", "push below this `host/path`")
 	c.registry.Add(cmd)
