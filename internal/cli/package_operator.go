@@ -62,6 +62,7 @@ func nextWord(args []string, from int) int {
 			i++
 		}
 	}
+
 	return -1
 }
 

@@ -93,6 +93,7 @@ func (i *item) source(from fetch) (to corev1alpha1.RepositorySource) {
 	case from.ImgpkgBundle != nil:
 		to.Image = i.image("spec.fetch.imgpkgBundle", from.ImgpkgBundle, from.ImgpkgBundle.Image)
 	}
+
 	return to
 }
 

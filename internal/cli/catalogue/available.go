@@ -91,6 +91,7 @@ func (c *availableCommand) named(args []string) (name, version string, err error
 	if name == "" || slash && version == "" || strings.Contains(version, "/") {
 		return "", "", fmt.Errorf("%q is neither NAME nor NAME/VERSION of a package", args[0])
 	}
+
 	return name, strings.TrimPrefix(version, "v"), nil
 }
 

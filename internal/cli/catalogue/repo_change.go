@@ -395,5 +395,6 @@ func (f *repoSpecFlags) setTags(s *corev1alpha1.RepositorySource) error {
 	default:
 		return errors.New("--tag-constraint and --prereleases are for an image and --git")
 	}
+
 	return nil
 }

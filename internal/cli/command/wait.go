@@ -186,5 +186,6 @@ func (c *Command) Await(ctx context.Context, cl *cluster.Cluster, obj client.Obj
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%s: interrupted; the cluster continues", name)
 	}
+
 	return err
 }

@@ -154,7 +154,15 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 
 	switch {
 	case in.fresh:
-		s.next = in.load(in.newSet(), owner)
+		// This is the set that the controller would create for the template.
+		set := in.Scope.NewObjectSet()
+		set.SetName(in.Name)
+		set.SetNamespace(in.Namespace)
+		set.SetUID(newUID)
+		set.SetLabels(in.labels())
+		in.Template.DeepCopyInto(&set.ObjectSetSpec().ObjectSetTemplateSpec)
+		set.ObjectSetSpec().Revision = in.number
+		s.next = in.load(set, owner)
 	case len(s.installed) > 0:
 		// An unchanged template continues with the newest revision.
 		s.next = s.installed[len(s.installed)-1]
@@ -192,20 +200,6 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 // load returns the engine's form of a set, with the objects of its slices.
 func (in *input) load(set corev1alpha1.GenericObjectSet, owner objects.Owner) *engine.Revision {
 	return objectsets.Load(set, in.stored, owner, in.namespaced)
-}
-
-// newSet returns the set that the controller would create for the template.
-func (in *input) newSet() corev1alpha1.GenericObjectSet {
-	set := in.Scope.NewObjectSet()
-	set.SetName(in.Name)
-	set.SetNamespace(in.Namespace)
-	set.SetUID(newUID)
-	set.SetLabels(in.labels())
-	spec := set.ObjectSetSpec()
-	in.Template.DeepCopyInto(&spec.ObjectSetTemplateSpec)
-	spec.Revision = in.number
-
-	return set
 }
 
 // labels returns the well-known labels of the deployment. The request's labels win.

@@ -180,6 +180,7 @@ func bindingOf(b *rbacv1.RoleBinding, namespace string) binding {
 			subject.Namespace = cmp.Or(subject.Namespace, namespace)
 		}
 	}
+
 	return found
 }
 

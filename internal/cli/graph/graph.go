@@ -171,6 +171,7 @@ func (g *Graph) Nodes(keep func(*Node) bool) []*Node {
 			}
 		}
 	}
+
 	return slices.DeleteFunc(append([]*Node{}, g.nodes...), func(n *Node) bool { return !reached[n] })
 }
 

@@ -228,5 +228,6 @@ func listTable(rows []installedPackage, now time.Time) [][]string {
 			terminal.Truncate(terminal.Line(strings.Join(strings.Fields(waits), " ")), longestCause),
 		})
 	}
+
 	return table
 }

@@ -96,6 +96,7 @@ func (c *handoverCommand) load(ctx context.Context, h *handoverPlan, name cluste
 	case h.Before.PackageSpec().Paused && !c.dryRun:
 		return fmt.Errorf("%s is paused, so it does not change. To resume it: kubectl package unpause %s", h.Target, h.Target.Flags())
 	}
+
 	return nil
 }
 

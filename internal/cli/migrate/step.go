@@ -77,6 +77,7 @@ func releaseSteps(all []object, plan *dryrun.Plan) []step {
 		}
 		steps[i] = s
 	}
+
 	return steps
 }
 

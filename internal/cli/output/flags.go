@@ -132,6 +132,7 @@ func (l List) names() []string {
 		kind.Kind = strings.ToLower(kind.Kind)
 		names = append(names, kind.String()+"/"+u.GetName())
 	}
+
 	return names
 }
 

@@ -262,26 +262,18 @@ func (c *historyCommand) printTimeline(r *cluster.Rollout) error {
 		}
 	}
 
-	t, err := timelineOf(set)
-	if err != nil {
-		return err
-	}
-	return c.Output.Write(c.Streams.Out, t, func(terminal.Styles) string { return t.text() })
-}
-
-// timelineOf returns the timeline of a revision. Earlier managers did not record one.
-func timelineOf(set corev1alpha1.GenericObjectSet) (*timeline, error) {
-	status := set.ObjectSetStatus()
 	t := &timeline{Name: set.GetName(), Revision: set.ObjectSetSpec().Revision, Created: set.GetCreationTimestamp(), Phases: []timelinePhase{}}
-	if len(status.Timeline) == 0 {
-		return nil, fmt.Errorf("revision %d has no timeline: no phase of it was opened, or an earlier version of the manager rolled it out", t.Revision)
+	// Earlier managers did not record one.
+	if len(set.ObjectSetStatus().Timeline) == 0 {
+		return fmt.Errorf("revision %d has no timeline: no phase of it was opened, or an earlier version of the manager rolled it out", t.Revision)
 	}
-	for _, times := range status.Timeline {
+
+	for _, times := range set.ObjectSetStatus().Timeline {
 		t.Phases = append(t.Phases, timelinePhase{PhaseTimes: times, Applying: between(times.OpenedAt, times.AppliedAt), Waiting: between(times.AppliedAt, times.ReadyAt)})
 	}
 
 	t.Omitted = max(0, len(set.ObjectSetSpec().Phases)-limits.TimelinePhases)
-	return t, nil
+	return c.Output.Write(c.Streams.Out, t, func(terminal.Styles) string { return t.text() })
 }
 
 // between returns seconds. It returns nil if another manager with a slower clock wrote the second

@@ -175,6 +175,7 @@ func parse(paths string) selection {
 		}
 		at[names[len(names)-1]] = nil
 	}
+
 	return root
 }
 
