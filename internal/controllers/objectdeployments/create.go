@@ -127,13 +127,6 @@ func setName(base string, number int64, taken int32) string {
 // createSet creates the next revision of the template, which might wait for its activation. Its
 // name gets a suffix if the name by hash is taken, as after a rollback to an older template.
 func (s *reconciliation) createSet(ctx context.Context, number int64) (err error) {
-	rev := s.claimBeforeCreate(ctx, number)
-	defer func() {
-		if err != nil { // the claim might not be recorded, and the next attempt can be for another template
-			s.rollout.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
-		}
-	}()
-
 	if err := s.recordCluster(ctx); err != nil {
 		return err
 	}
@@ -142,6 +135,14 @@ func (s *reconciliation) createSet(ctx context.Context, number int64) (err error
 	if err != nil {
 		return err
 	}
+
+	rev := s.claimBeforeCreate(ctx, want)
+	defer func() {
+		if err != nil { // the claim might not be recorded, and the next attempt can be for another template
+			s.rollout.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
+		}
+	}()
+
 	if rev != nil {
 		want.GetAnnotations()[corev1alpha1.ClaimedAnnotation] = "true"
 	}
@@ -183,9 +184,8 @@ func (s *reconciliation) createSet(ctx context.Context, number int64) (err error
 // claimBeforeCreate claims all objects of a set before its creation, and returns its revision, so
 // that the set is created with the claim. If the claim is refused or fails, it returns nil: the set
 // is then created without the claim, and reports that.
-func (s *reconciliation) claimBeforeCreate(ctx context.Context, number int64) *engine.Revision {
-	set, err := s.newSet(number)
-	if err != nil || s.deployment.ObjectDeploymentSpec().Paused || objectsets.Waiting(set) {
+func (s *reconciliation) claimBeforeCreate(ctx context.Context, set corev1alpha1.GenericObjectSet) *engine.Revision {
+	if s.deployment.ObjectDeploymentSpec().Paused || objectsets.Waiting(set) {
 		return nil
 	}
 

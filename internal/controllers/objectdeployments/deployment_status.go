@@ -31,14 +31,11 @@ func (s *reconciliation) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus
 		status.Jobs = objectsets.Records(s.rollout.Plan().Jobs.Runs)
 	}
 
+	var below []metav1.Condition
 	if s.current != nil {
 		status.Revision = s.current.ObjectSetSpec().Revision
 		status.Phases = s.current.ObjectSetStatus().Phases
 		status.Blocking = s.current.ObjectSetStatus().Blocking
-	}
-
-	var below []metav1.Condition
-	if s.current != nil {
 		below = *s.current.StatusConditions()
 	}
 
@@ -145,7 +142,7 @@ func (s *reconciliation) previousAvailability() (*phases.Report, string) {
 			continue
 		}
 		all.Blocking = append(all.Blocking, report.Blocking...)
-		if meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded) {
+		if succeeded(set) {
 			name = set.GetName()
 		}
 	}

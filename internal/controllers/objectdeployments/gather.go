@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -60,7 +59,7 @@ func (r *Reconciler) read(ctx context.Context, key objects.OwnerKey) (*reconcili
 		return nil, nil
 	}
 
-	if !s.remote() || s.succeeded() {
+	if newest := len(s.sets) - 1; !s.remote() || newest >= 0 && succeeded(s.sets[newest]) {
 		if err := s.keepRestored(ctx); err != nil {
 			return nil, err
 		}
@@ -79,18 +78,11 @@ func (s *reconciliation) recall(ctx context.Context) error {
 	s.state = s.remember(s.key, s.top().GetUID(), target, in)
 	s.rollout.Account, s.rollout.RolesCommand = s.account(), s.rolesCommand()
 	s.rollout.Adopt = s.Reconciler.adoptCommand
-	s.retry()
-	return s.relate(ctx)
-}
-
-// retry clears failures and backoff if the retry annotation has changed.
-func (s *reconciliation) retry() {
-	value := s.top().GetAnnotations()[corev1alpha1.RetryAnnotation]
-	if value == s.retryValue {
-		return
+	if value := s.top().GetAnnotations()[corev1alpha1.RetryAnnotation]; value != s.retryValue {
+		s.retryValue = value
+		s.rollout.Retry() // clears failures and backoff
 	}
-	s.retryValue = value
-	s.rollout.Retry()
+	return s.relate(ctx)
 }
 
 // account returns the account of the template, or of the lone set. In another cluster it
@@ -232,11 +224,6 @@ func (s *reconciliation) readPhase(ctx context.Context) (err error) {
 		s.sets = []corev1alpha1.GenericObjectSet{s.phase}
 	}
 	return err
-}
-
-// succeeded reports whether the newest revision has succeeded once.
-func (s *reconciliation) succeeded() bool {
-	return len(s.sets) > 0 && meta.IsStatusConditionTrue(*s.sets[len(s.sets)-1].StatusConditions(), corev1alpha1.ConditionSucceeded)
 }
 
 // dropFormer removes the remains of a deployment that no longer exists: it was deleted with its

@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
@@ -71,7 +72,9 @@ func (s *reconciliation) loadOne(ctx context.Context, set corev1alpha1.GenericOb
 
 	rev := s.rollout.Loaded(set.GetUID())
 	renewed := rev != nil && (rev.History || rev.Number > 0 && rev.Number != s.numberOf(set))
-	if rev != nil && !renewed && !s.learned(rev) && !s.restorable(rev) {
+	// A kind that was unknown when the revision was loaded can be served now, with its scope.
+	served := func(key objects.Key) bool { return s.Target.Cluster.State(key.GroupKind()).Served }
+	if rev != nil && !renewed && !slices.ContainsFunc(rev.Unscoped, served) && !s.restorable(rev) {
 		s.refresh(rev, set, false)
 		return nil
 	}
@@ -166,17 +169,6 @@ func (s *reconciliation) countMemory() {
 	}
 
 	s.quota.Count(memoryKey(s.key), size)
-}
-
-// learned reports whether a kind that was unknown when the revision was loaded is
-// served now, so that the scope rules can be asked.
-func (s *reconciliation) learned(rev *engine.Revision) bool {
-	for _, key := range rev.Unscoped {
-		if s.Target.Cluster.State(key.GroupKind()).Served {
-			return true
-		}
-	}
-	return false
 }
 
 // missingRetry is the time after which missing slices are looked for again, because slices are not

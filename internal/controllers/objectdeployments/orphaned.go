@@ -91,9 +91,6 @@ func metadata(ctx context.Context, reader client.Reader, kind schema.GroupVersio
 // markOrphaned makes durable that obj is deleted with its objects kept: the
 // garbage collector takes its own mark off before the objects are released.
 func (s *reconciliation) markOrphaned(ctx context.Context, obj corev1alpha1.Conditioned) error {
-	if obj.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true" {
-		return nil
-	}
 	return s.annotate(ctx, obj, corev1alpha1.OrphanedAnnotation, "true")
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -74,9 +73,6 @@ func (s *reconciliation) leaveStateful() {
 
 // givesWay reports whether a rollback leaves a set once its content is rejected.
 func (s *reconciliation) givesWay(set corev1alpha1.GenericObjectSet) bool {
-	succeeded := func(one corev1alpha1.GenericObjectSet) bool {
-		return meta.IsStatusConditionTrue(*one.StatusConditions(), corev1alpha1.ConditionSucceeded)
-	}
 	return set == s.current && !succeeded(set) && set.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation] == "" && slices.ContainsFunc(s.sets, succeeded)
 }
 

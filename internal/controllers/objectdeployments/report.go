@@ -52,7 +52,18 @@ func (s *reconciliation) report(ctx context.Context) error {
 	if s.deployment == nil {
 		return nil
 	}
-	return s.reportDeployment(ctx)
+
+	was := meta.IsStatusConditionTrue(s.deployment.ObjectDeploymentStatus().Conditions, corev1alpha1.ConditionAvailable)
+	status := s.deploymentStatus()
+	if s.awaitsTemplate() {
+		return nil
+	}
+
+	err := s.writeDeploymentStatus(ctx, status)
+	if c := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionAvailable); err == nil && was && c.Status != metav1.ConditionTrue {
+		s.announce(c.Reason, c.Message)
+	}
+	return err
 }
 
 // awaitsVerdict reports whether an object cannot be judged yet: its watch lags behind our
@@ -97,20 +108,6 @@ func (s *reconciliation) writeSetStatus(ctx context.Context, set corev1alpha1.Ge
 		return nil
 	}
 	return s.patchStatus(ctx, set, func() { *set.ObjectSetStatus() = *status })
-}
-
-func (s *reconciliation) reportDeployment(ctx context.Context) error {
-	was := meta.IsStatusConditionTrue(s.deployment.ObjectDeploymentStatus().Conditions, corev1alpha1.ConditionAvailable)
-	status := s.deploymentStatus()
-	if s.awaitsTemplate() {
-		return nil
-	}
-
-	err := s.writeDeploymentStatus(ctx, status)
-	if c := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionAvailable); err == nil && was && c.Status != metav1.ConditionTrue {
-		s.announce(c.Reason, c.Message)
-	}
-	return err
 }
 
 // writeDeploymentStatus writes a changed status of the deployment: at once if a transition has to be

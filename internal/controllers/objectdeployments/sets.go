@@ -73,7 +73,8 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 	changed := false
 	for i, set := range s.sets {
 		due := slices.Contains(d.Archive, i)
-		if !due && !(unfinishedArchival(set) && s.rollout.Plan().TornDown) {
+		unfinished := lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived && set.GetDeletionTimestamp() == nil && objectsets.Owns(set)
+		if !due && !(unfinished && s.rollout.Plan().TornDown) {
 			continue
 		}
 		// This is noted before the write because its answer might be lost.
@@ -152,10 +153,6 @@ func (s *reconciliation) finishDeleted(ctx context.Context) (bool, error) {
 	return removed, nil
 }
 
-func unfinishedArchival(set corev1alpha1.GenericObjectSet) bool {
-	return lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived && set.GetDeletionTimestamp() == nil && objectsets.Owns(set)
-}
-
 // revisionState is the input of the decision about revisions.
 func (s *reconciliation) revisionState() (revisions.State, error) {
 	spec := s.deployment.ObjectDeploymentSpec()
@@ -180,7 +177,6 @@ func (s *reconciliation) revisionState() (revisions.State, error) {
 			return state, fmt.Errorf("spec.revision of %s %s is %d, and no later revision can have a higher one: delete it",
 				s.scope.Kind("ObjectSet"), set.GetName(), int64(math.MaxInt64))
 		}
-		conds := *set.StatusConditions()
 		digest, err := s.setDigest(set)
 		if err != nil {
 			return state, err
@@ -188,9 +184,9 @@ func (s *reconciliation) revisionState() (revisions.State, error) {
 		rev := s.rollout.Loaded(set.GetUID())
 		state.Revisions = append(state.Revisions, revisions.Revision{
 			Name: set.GetName(), UID: set.GetUID(), Number: set.ObjectSetSpec().Revision, Lifecycle: lifecycle(set),
-			Archived:       meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionArchived),
+			Archived:       meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionArchived),
 			Deleting:       set.GetDeletionTimestamp() != nil,
-			Succeeded:      meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionSucceeded),
+			Succeeded:      succeeded(set),
 			Opened:         rev != nil && rev.Opened() > 0,
 			PausedByParent: set.GetAnnotations()[corev1alpha1.PausedByParentAnnotation] == "true",
 			Former:         set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation] == "",
@@ -216,11 +212,8 @@ func (s *reconciliation) revisionState() (revisions.State, error) {
 // late reports whether the current revision missed its deadline. An available revision only waits
 // for its success delay.
 func (s *reconciliation) late() bool {
-	conds := *s.current.StatusConditions()
-	if meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionSucceeded) || !s.deadlinePassed() {
-		return false
-	}
-	return !meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionAvailable)
+	available := meta.IsStatusConditionTrue(*s.current.StatusConditions(), corev1alpha1.ConditionAvailable)
+	return !succeeded(s.current) && s.deadlinePassed() && !available
 }
 
 // setAt returns the set at an index, nil for -1.

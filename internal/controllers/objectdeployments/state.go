@@ -311,6 +311,11 @@ func (s *reconciliation) requeueAt(at time.Time) {
 	}
 }
 
+// succeeded reports whether the rollout of a set has succeeded once.
+func succeeded(set corev1alpha1.GenericObjectSet) bool {
+	return meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded)
+}
+
 func lifecycle(set corev1alpha1.GenericObjectSet) corev1alpha1.ObjectSetLifecycleState {
 	return set.ObjectSetSpec().LifecycleState
 }
