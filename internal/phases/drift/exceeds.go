@@ -1,10 +1,7 @@
 package drift
 
 import (
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -25,26 +22,9 @@ func Exceeds(names *objects.Names, template map[string]any, managedFields []meta
 			continue
 		}
 		for path := range fields.All() { // to the end, because the iterator does not support a break
-			exceeds = exceeds || !isOwnerReference(path) && !states(template, path)
+			exceeds = exceeds || !isOwnerReference(path) && !hasPath(template, path, true)
 		}
 	}
 
 	return exceeds
-}
-
-// states reports whether a template has a field, null included.
-func states(template any, path fieldpath.Path) bool {
-	if template == nil || len(path) == 0 {
-		return true
-	}
-
-	element, rest := path[0], path[1:]
-	if element.FieldName != nil {
-		fields, _ := template.(map[string]any)
-		child, has := fields[*element.FieldName]
-		return has && states(child, rest)
-	}
-
-	list, _ := template.([]any)
-	return slices.ContainsFunc(list, func(candidate any) bool { return isElement(candidate, element) && states(candidate, rest) })
 }

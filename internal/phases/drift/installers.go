@@ -38,7 +38,7 @@ func isInstaller(names *objects.Names, entry *metav1.ManagedFieldsEntry) bool {
 func leftToInstaller(fields *fieldpath.Set, template map[string]any, kept []string) *fieldpath.Set {
 	left := fieldpath.NewSet()
 	for path := range fields.All() {
-		if (isReliedOn(path) || isWithin(path, kept)) && !hasPath(template, path) {
+		if (isReliedOn(path) || isWithin(path, kept)) && !hasPath(template, path, false) {
 			left.Insert(path.Copy())
 		}
 	}

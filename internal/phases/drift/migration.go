@@ -65,7 +65,7 @@ type Origin struct {
 // concerns reports whether there might be something to migrate.
 func (o *Origin) concerns(names *objects.Names, entries []metav1.ManagedFieldsEntry) bool {
 	return HasUpdates(names, entries) || IsStale(entries, o.Served) || o.Adopting && HasInstaller(names, entries) ||
-		!hasPath(o.Next, replicas) && OwnsReplicas(names, entries)
+		!hasPath(o.Next, replicas, false) && OwnsReplicas(names, entries)
 }
 
 // replicas is the field that scales workloads. If it leaves the template, the number stays, because
@@ -166,7 +166,7 @@ func migrate(names *objects.Names, entries []metav1.ManagedFieldsEntry, liveVers
 
 	// An apply that drops an owned spec.replicas would reset it to its default, so the engine gives the
 	// field up first.
-	if !hasPath(from.Next, replicas) {
+	if !hasPath(from.Next, replicas, false) {
 		owned = owned.Difference(fieldpath.NewSet(replicas))
 	}
 	if err := setFields(&own, storedAsData(owned)); err != nil {
@@ -221,7 +221,7 @@ func Fields(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 func within(fields *fieldpath.Set, templates []map[string]any) *fieldpath.Set {
 	kept := fieldpath.NewSet()
 	for path := range fields.All() {
-		has := func(template map[string]any) bool { return hasPath(template, path) }
+		has := func(template map[string]any) bool { return hasPath(template, path, false) }
 		if isOwnerReference(path) || slices.ContainsFunc(templates, has) {
 			kept.Insert(path.Copy())
 		}
@@ -237,24 +237,26 @@ func isField(element fieldpath.PathElement, name string) bool {
 	return element.FieldName != nil && *element.FieldName == name
 }
 
-// hasPath reports whether a template has a value at a path of managedFields.
-func hasPath(template any, path fieldpath.Path) bool {
-	if template == nil {
-		return false
-	}
-	if len(path) == 0 {
+// hasPath reports whether a template has a value at a path of managedFields. null means that null,
+// there or on the way, counts as one.
+func hasPath(template any, path fieldpath.Path, null bool) bool {
+	switch {
+	case template == nil:
+		return null
+	case len(path) == 0:
 		return true
 	}
 
 	element, rest := path[0], path[1:]
 	if element.FieldName != nil {
 		fields, _ := template.(map[string]any)
-		return hasPath(fields[*element.FieldName], rest)
+		child, has := fields[*element.FieldName]
+		return has && hasPath(child, rest, null)
 	}
 
 	list, _ := template.([]any)
 	return slices.ContainsFunc(list, func(candidate any) bool {
-		return isElement(candidate, element) && hasPath(candidate, rest)
+		return isElement(candidate, element) && hasPath(candidate, rest, null)
 	})
 }
 

@@ -164,12 +164,12 @@ func (p *projector) scalar(template, live any) {
 
 // controller appends the live object's part of the template's controller reference.
 func (p *projector) controller(template, live any) {
-	want := controllerOf(template)
+	want := ownerWith(template, "controller", true)
 	if want == nil {
 		return
 	}
 
-	got := ownerWith(live, want["uid"])
+	got := ownerWith(live, "uid", want["uid"])
 	if p.matching {
 		p.differs = p.differs || got["controller"] != true || referenceOf(got) != referenceOf(want)
 		return
@@ -197,21 +197,11 @@ func text(value any) string {
 	return result
 }
 
-// controllerOf returns the owner reference with controller=true, or nil.
-func controllerOf(references any) map[string]any {
+// ownerWith returns the first owner reference with the value in a field, or nil.
+func ownerWith(references any, field string, value any) map[string]any {
 	list, _ := references.([]any)
 	for _, element := range list {
-		if reference, _ := element.(map[string]any); reference["controller"] == true {
-			return reference
-		}
-	}
-	return nil
-}
-
-func ownerWith(references, uid any) map[string]any {
-	list, _ := references.([]any)
-	for _, element := range list {
-		if reference, _ := element.(map[string]any); reference != nil && reference["uid"] == uid {
+		if reference, _ := element.(map[string]any); reference != nil && reference[field] == value {
 			return reference
 		}
 	}

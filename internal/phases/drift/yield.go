@@ -219,7 +219,7 @@ func (m *Implied) movable(object map[string]any, level fieldpath.Path) []yieldin
 			continue
 		}
 		for path := range s.fields.All() {
-			if isField(path[0], "metadata") || len(path) < len(level) || !path[:len(level)].Equals(level) || states(m.template, path) {
+			if isField(path[0], "metadata") || len(path) < len(level) || !path[:len(level)].Equals(level) || hasPath(m.template, path, true) {
 				continue
 			}
 			v, has := lookup(object, path)
