@@ -20,11 +20,8 @@ func (p *planner) record() {
 		}
 	}
 
-	for _, key := range p.jobKeys() {
-		ended, seen := p.Finished[key]
-		if !seen {
-			continue
-		}
+	for _, key := range slices.SortedFunc(maps.Keys(p.Finished), objects.Key.Compare) {
+		ended := p.Finished[key]
 		content := p.contentOf(key, &ended)
 		run := Run{Content: content, Outcome: ended.Outcome, UID: ended.UID, Namespace: p.namespaceOf(key)}
 		switch recorded := p.Jobs[key]; {
@@ -67,24 +64,6 @@ func (p *planner) namespaceOf(key objects.Key) types.UID {
 		return ""
 	}
 	return p.Namespaces[key.Namespace]
-}
-
-// jobKeys returns the Jobs of all revisions in order.
-func (p *planner) jobKeys() []objects.Key {
-	if p.Finished == nil {
-		return nil
-	}
-
-	found := map[objects.Key]struct{}{}
-	for _, r := range p.Revisions {
-		for _, d := range r.Objects() {
-			if d.Key.GroupKind() == objects.Job {
-				found[d.Key] = struct{}{}
-			}
-		}
-	}
-
-	return slices.SortedFunc(maps.Keys(found), objects.Key.Compare)
 }
 
 // contentOf returns the content that a Job ran with. It prefers the content that this process

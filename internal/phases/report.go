@@ -113,8 +113,6 @@ func (r *Report) written(ph int) bool {
 	return r.Phases[ph].Opened && r.Phases[ph].Written == r.Phases[ph].Total
 }
 
-func (r *Report) pending(ph int) { r.Phases[ph].Pending++ }
-
 func (r *Report) block(b Blocker) { r.Blocking = append(r.Blocking, b) }
 
 // completed counts an object that does not exist because it has already run. Its probes are true.

@@ -108,7 +108,7 @@ type position struct{ phase, index int }
 
 // Find returns the desired object and its phase, or nil if the revision does not contain it.
 func (r *Revision) Find(key objects.Key) (*objects.Desired, int) {
-	if r.small() {
+	if r.Size() < indexed {
 		for p, d := range r.Objects() {
 			if d.Key == key {
 				return d, p
@@ -137,16 +137,6 @@ func (r *Revision) Find(key objects.Key) (*objects.Desired, int) {
 // indexed is the number of objects from which on an index finds them. An index doubles the memory
 // of each record; fewer objects are scanned just as fast.
 const indexed = 17
-
-func (r *Revision) small() bool {
-	n := 0
-	for p := range r.Phases {
-		if n += len(r.Phases[p].Objects); n >= indexed {
-			return false
-		}
-	}
-	return true
-}
 
 // Contains reports whether key is an object of the revision.
 func (r *Revision) Contains(key objects.Key) bool {

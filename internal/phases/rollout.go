@@ -63,7 +63,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 			p.countWritten(r, ph, d, report)
 			step.Background = true
 		case Create, Change, Adopt, Verify, Correct, Recreate:
-			report.pending(ph)
+			report.Phases[ph].Pending++
 		case Wait, Refuse, Confirm:
 			held = p.wait(r, ph, &c, v, report) || held
 		}
@@ -148,14 +148,8 @@ func (r *Revision) relaysPause(d *objects.Desired, v Decision) bool {
 // route puts a step in its place. Steps that enter a phase are checked as a whole first;
 // corrections of drift, labels and lookups are performed at once.
 func (p *planner) route(step Step, entry *Entry, recreate bool) {
-	switch step.Action {
-	case Create:
-		if recreate {
-			p.plan.Steps = append(p.plan.Steps, step)
-			return
-		}
-		entry.Steps = append(entry.Steps, step)
-	case Change, Adopt, Recreate:
+	switch a := step.Action; {
+	case a == Create && !recreate, a == Change, a == Adopt, a == Recreate:
 		entry.Steps = append(entry.Steps, step)
 	default:
 		p.plan.Steps = append(p.plan.Steps, step)

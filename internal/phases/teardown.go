@@ -68,7 +68,9 @@ func (p *planner) strays() {
 		if p.wanted(key) || p.awaitsSuccess(key) {
 			continue
 		}
-		l := p.removal(key, removalOptions{keep: p.Orphan, reserved: p.Orphan, spared: p.spared(&objects.Desired{Key: key})})
+		c := p.caseOf(key)
+		c.Keep, c.Reserved, c.Spared = p.Orphan, p.Orphan, p.spared(&objects.Desired{Key: key})
+		l := removal(c)
 		if l.decision.Action == None {
 			continue
 		}
@@ -188,8 +190,10 @@ func (p *planner) leftovers(selects func(*Revision, objects.Key) bool) []leftove
 				// longer exists, of an earlier or a later revision, might have written them. One
 				// list confirms all objects of a kind.
 				dropped := !p.Teardown && d.Delegate == nil && (!r.Removing() || p.retained(d.Key))
-				retain := dropped && p.Retain != nil && p.Retain(d.Key)
-				l := p.removal(d.Key, removalOptions{confirm: true, keep: p.keeps(d), reserved: d.Reserved || p.Orphan, retain: retain, spared: p.spared(d), class: d.Class()})
+				c := p.caseOf(d.Key)
+				c.Confirm, c.Keep, c.Reserved, c.Spared, c.Class = true, p.keeps(d), d.Reserved || p.Orphan, p.spared(d), d.Class()
+				c.Retain = dropped && p.Retain != nil && p.Retain(d.Key)
+				l := removal(c)
 				if l.decision.Action == Retain {
 					l.decision = p.retain(r, d.Key)
 				}
@@ -302,17 +306,9 @@ func retainedSize(r *Revision, key objects.Key) int {
 	return fields + len(key.Group) + len(key.Kind) + len(key.Namespace) + len(key.Name) + len(r.Phases[phase].Name)
 }
 
-// removalOptions are the corresponding fields of [DecisionInput].
-type removalOptions struct {
-	confirm, keep, reserved, retain bool
-	spared, class                   string
-}
-
 // removal decides how to remove one object.
-func (p *planner) removal(key objects.Key, o removalOptions) leftover {
-	c := p.caseOf(key)
-	c.Confirm, c.Keep, c.Reserved, c.Retain, c.Spared, c.Class = o.confirm, o.keep, o.reserved, o.retain, o.spared, o.class
-	return leftover{key: key, live: c.Live, decision: Decide(c)}
+func removal(c DecisionInput) leftover {
+	return leftover{key: c.Key, live: c.Live, decision: Decide(c)}
 }
 
 // take plans one removal by an account: the account of the newest revision that has the object.
