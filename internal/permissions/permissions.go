@@ -168,10 +168,7 @@ func (c *computation) in(namespace string) *rights {
 }
 
 func (c *computation) resourceOf(u *unstructured.Unstructured) schema.GroupResource {
-	return c.resource(u.GroupVersionKind().GroupKind())
-}
-
-func (c *computation) resource(kind schema.GroupKind) schema.GroupResource {
+	kind := u.GroupVersionKind().GroupKind()
 	guessed, _ := meta.UnsafeGuessKindToResource(kind.WithVersion(""))
 	return schema.GroupResource{Group: kind.Group, Resource: cmp.Or(c.kinds[kind].Resource, guessed.Resource)}
 }

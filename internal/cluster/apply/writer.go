@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 
+	"lockstep.run/lockstep/internal/cluster/reflector"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -116,7 +117,7 @@ func (w *Writer) Apply(ctx context.Context, r ApplyRequest) (*unstructured.Unstr
 // refused. The created object carries an Update entry in managedFields, see drift.Migration. The
 // dry run of a valid object that exists fails with AlreadyExists.
 func (w *Writer) Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte, dryRun bool) (*unstructured.Unstructured, error) {
-	req := w.request(w.client.Post()).AbsPath(Path(m, namespace, "")...).
+	req := w.request(w.client.Post()).AbsPath(pathOf(m, namespace, "")...).
 		Param("fieldManager", w.manager).
 		Param("fieldValidation", metav1.FieldValidationStrict).
 		SetHeader("Content-Type", runtime.ContentTypeJSON).
@@ -142,7 +143,7 @@ func (w *Writer) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name
 
 // Get reads the live object in the version of the mapping.
 func (w *Writer) Get(ctx context.Context, m *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error) {
-	req := w.request(w.client.Get()).AbsPath(Path(m, namespace, name)...)
+	req := w.request(w.client.Get()).AbsPath(pathOf(m, namespace, name)...)
 	return object(ctx, req, describe("get", m, namespace, name))
 }
 
@@ -159,7 +160,7 @@ func (w *Writer) Delete(
 	if err != nil {
 		return false, nil, what.wrap(err)
 	}
-	answer, err := w.request(w.client.Delete()).AbsPath(Path(m, namespace, name)...).
+	answer, err := w.request(w.client.Delete()).AbsPath(pathOf(m, namespace, name)...).
 		SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).Do(ctx).Get()
 	if err != nil {
 		if err = what.wrap(err); Classify(err) == Absent {
@@ -179,28 +180,17 @@ func (w *Writer) Delete(
 	return false, nil, what.wrap(fmt.Errorf("the API server answered with an unexpected %T", answer))
 }
 
-// Path returns the URL path of an object, or of the collection if the name is empty.
-func Path(m *meta.RESTMapping, namespace, name string) []string {
-	segments := make([]string, 0, 7)
-	if m.Resource.Group == "" {
-		segments = append(segments, "api", m.Resource.Version)
-	} else {
-		segments = append(segments, "apis", m.Resource.Group, m.Resource.Version)
-	}
-
-	if namespace != "" {
-		segments = append(segments, "namespaces", namespace)
-	}
-	segments = append(segments, m.Resource.Resource)
+// pathOf returns the URL path of an object, or of the collection if the name is empty.
+func pathOf(m *meta.RESTMapping, namespace, name string) []string {
+	path := reflector.Path(m.Resource, namespace)
 	if name != "" {
-		segments = append(segments, name)
+		path = append(path, name)
 	}
-
-	return segments
+	return path
 }
 
 func (w *Writer) patch(kind types.PatchType, m *meta.RESTMapping, namespace, name string, body []byte) *rest.Request {
-	return w.request(w.client.Patch(kind)).AbsPath(Path(m, namespace, name)...).
+	return w.request(w.client.Patch(kind)).AbsPath(pathOf(m, namespace, name)...).
 		Param("fieldManager", w.manager).
 		Body(body)
 }

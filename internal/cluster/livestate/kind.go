@@ -1,6 +1,7 @@
 package livestate
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -109,16 +110,9 @@ func (k *kind) complete() bool {
 func (k *kind) fail(r *run, err error) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.current != r || text(k.err) == text(err) {
+	if k.current != r || fmt.Sprint(k.err) == fmt.Sprint(err) {
 		return false
 	}
 	k.err = err
 	return true
-}
-
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

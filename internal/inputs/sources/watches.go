@@ -3,6 +3,7 @@ package sources
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -291,9 +292,7 @@ func (w *Watches) set(l *listener, change func(*State)) {
 	w.account(l.ref, o)
 	var users []types.NamespacedName
 	if !same(before, o.state) {
-		for user := range o.users {
-			users = append(users, user)
-		}
+		users = slices.Collect(maps.Keys(o.users))
 	}
 
 	w.mu.Unlock()
@@ -324,14 +323,7 @@ const sourceWeight = 2
 
 // same reports whether users can treat two states alike.
 func same(a, b State) bool {
-	return text(a.Err) == text(b.Err) && a.Known == b.Known && a.Version == b.Version && a.Unserved == b.Unserved
-}
-
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
+	return fmt.Sprint(a.Err) == fmt.Sprint(b.Err) && a.Known == b.Known && a.Version == b.Version && a.Unserved == b.Unserved
 }
 
 type listener struct {
