@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/queueing"
 )
@@ -26,21 +27,30 @@ type Failure[N int32 | int64] struct {
 	Blocked  bool
 }
 
-// Report puts the error on the status, if it should have it by now, and keeps the response.
+// Report puts the error on the status, if it should have it by now, and keeps the response. The other
+// conditions stay as they are.
 func (f Failure[N]) Report(ctx context.Context, c client.StatusClient, fresh *mutationcache.Store) error {
 	if !f.Failures.Note(f.At, f.Err, f.Blocked) {
 		return nil
 	}
 
-	written, err := WriteError(ctx, c, f.Object, f.Observed, f.Err, f.Blocked)
+	generation := f.Object.GetGeneration()
+	changed := conditions.Kstatus(f.Object.StatusConditions(), generation, conditions.State{
+		Stalled: f.Blocked, Reason: corev1alpha1.ReasonApplyError, Message: conditions.Message(f.Err.Error()),
+	})
+	if !changed && *f.Observed == N(generation) {
+		return nil
+	}
+
+	*f.Observed = N(generation)
+	err := Write(ctx, c, f.Object)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil // it was deleted
 	case err != nil:
 		return fmt.Errorf("write the status: %w", err)
-	case written:
-		fresh.Put(f.Object)
 	}
 
+	fresh.Put(f.Object)
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
 // Write sends the status of obj, and replaces obj with the API server's answer. If it fails, obj
@@ -21,22 +20,6 @@ func Write(ctx context.Context, c client.StatusClient, obj corev1alpha1.Conditio
 	}
 	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(sent).Elem())
 	return nil
-}
-
-// WriteError puts an error on the status of obj, and reports whether that was not there
-// already. The other conditions stay as they are. observed is the field
-// status.observedGeneration of obj; stalled means that a user has to mend it.
-func WriteError[N int32 | int64](
-	ctx context.Context, c client.StatusClient, obj corev1alpha1.Conditioned, observed *N, failed error, stalled bool,
-) (written bool, err error) {
-	changed := conditions.Kstatus(obj.StatusConditions(), obj.GetGeneration(), conditions.State{
-		Stalled: stalled, Reason: corev1alpha1.ReasonApplyError, Message: conditions.Message(failed.Error()),
-	})
-	if !changed && *observed == N(obj.GetGeneration()) {
-		return false, nil
-	}
-	*observed = N(obj.GetGeneration())
-	return true, Write(ctx, c, obj)
 }
 
 // bare returns a copy of the object with only its name, UID, resource version and status.
