@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/controllers/packages/load"
+	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/metrics"
@@ -36,7 +36,7 @@ func (m *exporter) Describe(out chan<- *prometheus.Desc) {
 // Collect reads the packages of both scopes.
 func (m *exporter) Collect(out chan<- prometheus.Metric) {
 	c := newCounts()
-	packages, err := load.ListPackages(context.Background(), m.reader)
+	packages, err := choice.ListPackages(context.Background(), m.reader, "")
 	if err != nil {
 		return // no series, rather than none of packages
 	}

@@ -98,7 +98,7 @@ func (r *Reconciler) KindChanged(gk schema.GroupKind) bool {
 // same digests.
 func (r *Reconciler) EnvironmentChanged() {
 	queueing.Repeat(context.Background(), "enqueueing packages for another environment", func(ctx context.Context) error {
-		packages, err := load.ListPackages(ctx, r.Client)
+		packages, err := choice.ListPackages(ctx, r.Client, "")
 		for _, pkg := range packages {
 			r.enqueue(keyOf(pkg))
 		}

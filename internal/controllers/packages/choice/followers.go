@@ -130,18 +130,19 @@ func byVersion(spec *corev1alpha1.AvailablePackageSpec) map[string][]*corev1alph
 // followers returns the Packages that follow a package or an API: of a namespace, or all of them,
 // for reading only.
 func (f *Followers) followers(ctx context.Context, name, namespace string) ([]corev1alpha1.GenericPackage, error) {
-	return f.packages(ctx, namespace, client.MatchingFields{followerIndex: name})
+	return ListPackages(ctx, f.Catalogue.Reader, namespace, client.MatchingFields{followerIndex: name})
 }
 
-// packages returns Packages of a namespace, or all of both scopes, for reading only.
-func (f *Followers) packages(ctx context.Context, namespace string, of ...client.ListOption) ([]corev1alpha1.GenericPackage, error) {
+// ListPackages returns Packages of a namespace, or all of both scopes, from the cache, for reading
+// only.
+func ListPackages(ctx context.Context, reader client.Reader, namespace string, of ...client.ListOption) ([]corev1alpha1.GenericPackage, error) {
 	var all []corev1alpha1.GenericPackage
 	for _, scope := range corev1alpha1.Scopes() {
 		if namespace != "" && scope == corev1alpha1.ScopeCluster {
 			continue
 		}
 		list := scope.NewPackageList()
-		if err := f.Catalogue.Reader.List(ctx, list, append(of, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)...); err != nil {
+		if err := reader.List(ctx, list, append(of, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)...); err != nil {
 			return nil, fmt.Errorf("list Packages: %w", err)
 		}
 		all = append(all, list.GenericPackages()...)
@@ -170,7 +171,7 @@ func isPending(obj client.Object) bool {
 
 // enqueueAll enqueues the Packages of a namespace, or all, that follow a package.
 func (f *Followers) enqueueAll(ctx context.Context, namespace string) error {
-	packages, err := f.packages(ctx, namespace)
+	packages, err := ListPackages(ctx, f.Catalogue.Reader, namespace)
 	for _, pkg := range packages {
 		if pkg.PackageSpec().PackageRef != nil {
 			f.Enqueue(client.ObjectKeyFromObject(pkg))

@@ -2,13 +2,13 @@ package load
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/inputs/targets"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -43,7 +43,7 @@ func (l *Loads) NoteInstallation(p *Package, pkg corev1alpha1.GenericPackage) {
 // a ClusterPackage in the cluster, sorted. The loader decides on conflicts.
 func (l *Loads) claim(ctx context.Context, p *Package, own types.NamespacedName, name string) ([]types.NamespacedName, error) {
 	others, all := map[types.NamespacedName]struct{}{}, map[types.NamespacedName]corev1alpha1.GenericPackage{}
-	packages, err := ListPackages(ctx, l.Cache)
+	packages, err := choice.ListPackages(ctx, l.Cache, "")
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (l *Loads) releaseClaim(p *Package, own types.NamespacedName) {
 		return
 	}
 
-	packages, _ := ListPackages(l.Life, l.Cache) // without them others are retried
+	packages, _ := choice.ListPackages(l.Life, l.Cache, "") // without them others are retried
 	if slices.ContainsFunc(packages, func(pkg corev1alpha1.GenericPackage) bool {
 		return client.ObjectKeyFromObject(pkg) == own && packageName(pkg) == claimed
 	}) {
@@ -116,19 +116,6 @@ func packageName(pkg corev1alpha1.GenericPackage) string {
 		return resolved.PackageName
 	}
 	return ""
-}
-
-// ListPackages returns all Packages of both scopes from the cache, for reading only.
-func ListPackages(ctx context.Context, reader client.Reader) ([]corev1alpha1.GenericPackage, error) {
-	var all []corev1alpha1.GenericPackage
-	for _, scope := range corev1alpha1.Scopes() {
-		list := scope.NewPackageList()
-		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list Packages: %w", err)
-		}
-		all = append(all, list.GenericPackages()...)
-	}
-	return all, nil
 }
 
 // sameTarget reports whether the objects of two Packages are in one cluster, as far as their
