@@ -170,31 +170,32 @@ func TestPlaced(t *testing.T) {
 	cluster := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ClusterObjectTemplate", Name: "t"}}
 	owned := object("ConfigMap", "")
 	owned["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{"name": "y"}}
+	namespaced, clusterScoped := livestate.KindState{Served: true, Namespaced: true}, livestate.KindState{Served: true}
 	for _, tc := range []struct {
 		reason  string
 		owner   objects.Owner
 		content map[string]any
-		in      scope
+		in      livestate.KindState
 		want    string
 		err     string
 	}{
-		{"into its own namespace", owner, object("ConfigMap", ""), scopeNamespaced, "ConfigMap team/x", ""},
-		{"its own namespace by name", owner, object("ConfigMap", "team"), scopeNamespaced, "ConfigMap team/x", ""},
-		{"another namespace", owner, object("ConfigMap", "other"), scopeNamespaced, "", "is in another namespace"},
-		{"a cluster-scoped kind", owner, object("Node", ""), scopeCluster, "", "is cluster-scoped"},
-		{"a cluster-scoped kind that names its namespace", owner, object("Node", "team"), scopeCluster, "", "is cluster-scoped"},
-		{"any namespace from the cluster", cluster, object("ConfigMap", "other"), scopeNamespaced, "ConfigMap other/x", ""},
-		{"no namespace from the cluster", cluster, object("ConfigMap", ""), scopeNamespaced, "", "metadata.namespace is missing"},
-		{"a cluster-scoped kind from the cluster", cluster, object("Node", "other"), scopeCluster, "Node x", ""},
-		{"a kind that is not served", owner, object("Gauge", ""), scopeUnknown, "", "does not serve Gauge"},
-		{"owners", owner, owned, scopeNamespaced, "", "ownerReferences"},
+		{"into its own namespace", owner, object("ConfigMap", ""), namespaced, "ConfigMap team/x", ""},
+		{"its own namespace by name", owner, object("ConfigMap", "team"), namespaced, "ConfigMap team/x", ""},
+		{"another namespace", owner, object("ConfigMap", "other"), namespaced, "", "is in another namespace"},
+		{"a cluster-scoped kind", owner, object("Node", ""), clusterScoped, "", "is cluster-scoped"},
+		{"a cluster-scoped kind that names its namespace", owner, object("Node", "team"), clusterScoped, "", "is cluster-scoped"},
+		{"any namespace from the cluster", cluster, object("ConfigMap", "other"), namespaced, "ConfigMap other/x", ""},
+		{"no namespace from the cluster", cluster, object("ConfigMap", ""), namespaced, "", "metadata.namespace is missing"},
+		{"a cluster-scoped kind from the cluster", cluster, object("Node", "other"), clusterScoped, "Node x", ""},
+		{"a kind that is not served", owner, object("Gauge", ""), livestate.KindState{}, "", "does not serve Gauge"},
+		{"owners", owner, owned, namespaced, "", "ownerReferences"},
 		{"a generated package", owner, map[string]any{
 			"apiVersion": "package-operator.run/v1alpha1", "kind": "Package",
 			"metadata": map[string]any{"name": "x", "labels": map[string]any{corev1alpha1.GeneratedLabel: "true"}},
-		}, scopeNamespaced, "", "remove it"},
+		}, namespaced, "", "remove it"},
 		{"the template itself", owner, map[string]any{
 			"apiVersion": "package-operator.run/v1alpha1", "kind": "ObjectTemplate", "metadata": map[string]any{"name": "t"},
-		}, scopeNamespaced, "", "is the template itself"},
+		}, namespaced, "", "is the template itself"},
 	} {
 		key, p := placed(tc.content, tc.owner, tc.in)
 		switch {

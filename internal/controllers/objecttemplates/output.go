@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/sensitive"
 	"lockstep.run/lockstep/internal/objects"
@@ -62,24 +63,15 @@ func kindOf(content map[string]any) schema.GroupVersionKind {
 	return gv.WithKind(kind)
 }
 
-// scope is the scope of a kind.
-type scope int
-
-const (
-	scopeUnknown scope = iota // the kind is not served
-	scopeCluster
-	scopeNamespaced
-)
-
-// placed returns the key of a rendered object, by the rules for the scope of its template.
-func placed(content map[string]any, owner objects.Owner, in scope) (objects.Key, *problem) {
+// placed returns the key of a rendered object of a kind, by the rules for the scope of its template.
+func placed(content map[string]any, owner objects.Owner, kind livestate.KindState) (objects.Key, *problem) {
 	gvk, u := kindOf(content), unstructured.Unstructured{Object: content}
 	key := objects.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
 	wrong := func(format string, args ...any) (objects.Key, *problem) {
 		return key, invalid(corev1alpha1.ReasonSourceError, "spec.template: "+key.String()+" "+fmt.Sprintf(format, args...))
 	}
 	switch {
-	case in == scopeUnknown:
+	case !kind.Served:
 		return key, &problem{
 			reason: corev1alpha1.ReasonPreflightError, passes: true,
 			message: fmt.Sprintf("The API server does not serve %s: install its CustomResourceDefinition.", gvk.GroupKind()),
@@ -88,13 +80,13 @@ func placed(content map[string]any, owner objects.Owner, in scope) (objects.Key,
 		return wrong("has metadata.ownerReferences, which are the engine's to set: remove them")
 	case objectsets.MarkedGenerated(&u):
 		return wrong("has the label %s, which marks packages that the engine installs for others: remove it", corev1alpha1.GeneratedLabel)
-	case owner.Namespace != "" && in == scopeCluster:
+	case owner.Namespace != "" && !kind.Namespaced:
 		return wrong("is cluster-scoped, and an ObjectTemplate renders objects of its own namespace only: use a ClusterObjectTemplate")
 	case owner.Namespace != "" && key.Namespace != "" && key.Namespace != owner.Namespace:
 		return wrong("is in another namespace than the ObjectTemplate: remove metadata.namespace, or use a ClusterObjectTemplate")
 	case owner.Namespace != "":
 		key.Namespace = owner.Namespace
-	case in == scopeCluster:
+	case !kind.Namespaced:
 		key.Namespace = ""
 	case key.Namespace == "":
 		return wrong("is namespaced, and metadata.namespace is missing")

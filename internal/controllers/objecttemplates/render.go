@@ -141,17 +141,11 @@ func (s *reconciliation) place() (*objects.Desired, *problem) {
 	gvk := kindOf(s.last.content)
 	s.memory.await(s.state, gvk.GroupKind()) // before it is looked up, or a change in between would wake nothing
 	state := s.Target.Cluster.State(gvk.GroupKind())
-	scope := scopeUnknown
-	switch {
-	case state.Served && state.Namespaced:
-		scope = scopeNamespaced
-	case state.Served:
-		scope = scopeCluster
-	case state.Err != nil:
+	if !state.Served && state.Err != nil {
 		return nil, &problem{reason: corev1alpha1.ReasonProgressing, message: fmt.Sprintf("It is not known whether %s is served: %v", gvk.GroupKind(), state.Err), passes: true}
 	}
 
-	key, p := placed(s.last.content, s.rollout.Owner, scope)
+	key, p := placed(s.last.content, s.rollout.Owner, state)
 	if p == nil && s.last.secret {
 		p = confined(s.last.content, key)
 	}
