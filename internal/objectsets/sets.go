@@ -2,6 +2,7 @@ package objectsets
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -243,6 +244,17 @@ func AccountOf(spec *corev1alpha1.ObjectSetTemplateSpec, namespace, manager stri
 
 // finalizers are ours. An earlier engine can have put either on any object.
 var finalizers = []string{corev1alpha1.CachedFinalizer, corev1alpha1.MetricsFinalizer}
+
+// Annotate sets an annotation of an object; an empty value removes it. The former map might be shared,
+// and stays as it is.
+func Annotate(obj metav1.Object, key, value string) {
+	annotations := map[string]string{}
+	maps.Copy(annotations, obj.GetAnnotations())
+	if annotations[key] = value; value == "" {
+		delete(annotations, key)
+	}
+	obj.SetAnnotations(annotations)
+}
 
 // ForeignFinalizers returns the finalizers of other controllers.
 func ForeignFinalizers(obj metav1.Object) []string {

@@ -152,14 +152,15 @@ func (s *reconciliation) look(selected, known []environment.HostedCluster) error
 
 	kept := sets.New[string]()
 	var present []environment.HostedCluster
+	var labels []map[string]string
 	for _, c := range selected {
 		kept.Insert(c.Namespace)
 		if s.packages[c.Namespace] != nil || c.Available {
-			present = append(present, c)
+			present, labels = append(present, c), append(labels, c.Labels)
 		}
 	}
 
-	s.groups = groupsOf(s.owner.Spec.Partition, labelsOf(present))
+	s.groups = groupsOf(s.owner.Spec.Partition, labels)
 	for _, c := range present {
 		t, err := s.targetOf(c, queued)
 		if err != nil {
@@ -181,14 +182,6 @@ func (s *reconciliation) look(selected, known []environment.HostedCluster) error
 	slices.SortFunc(s.problems, func(a, b problem) int { return strings.Compare(a.namespace, b.namespace) })
 	s.state.forgetOthers(s.packages, s.targets)
 	return nil
-}
-
-func labelsOf(clusters []environment.HostedCluster) []map[string]string {
-	all := make([]map[string]string, len(clusters))
-	for i := range clusters {
-		all[i] = clusters[i].Labels
-	}
-	return all
 }
 
 // gatherSurplus adds the Packages that the owner controls in namespaces that are not kept.

@@ -1,6 +1,8 @@
 package hostedclusterpackages
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -38,11 +40,7 @@ func groupsOf(partition *corev1alpha1.HostedClusterPackagePartition, clusters []
 		found[g.nameOf(labels)] = true
 	}
 
-	for name := range found {
-		g.names = append(g.names, name)
-	}
-
-	slices.SortFunc(g.names, g.compare)
+	g.names = slices.SortedFunc(maps.Keys(found), g.compare)
 	return g
 }
 
@@ -67,10 +65,6 @@ func (g groups) compare(a, b string) int {
 		return slices.Index(g.static, a) - slices.Index(g.static, b)
 	case a == "" || b == "":
 		return len(b) - len(a)
-	case a < b:
-		return -1
-	case a > b:
-		return 1
 	}
-	return 0
+	return cmp.Compare(a, b)
 }

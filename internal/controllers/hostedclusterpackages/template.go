@@ -2,7 +2,6 @@ package hostedclusterpackages
 
 import (
 	"fmt"
-	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,6 +10,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
@@ -35,33 +35,17 @@ func templateOf(owner *corev1alpha1.HostedClusterPackage) (*template, error) {
 
 // contentOf returns the content to compare between templates and Packages.
 func contentOf(labels, annotations map[string]string, spec *corev1alpha1.PackageSpec) (map[string]any, error) {
-	encoded, err := json.Marshal(spec)
+	type metadata struct {
+		Labels      map[string]string `json:"labels,omitempty"`
+		Annotations map[string]string `json:"annotations,omitempty"`
+	}
+	encoded, err := json.Marshal(map[string]any{"metadata": metadata{labels, annotations}, "spec": spec})
 	if err != nil {
 		return nil, err
 	}
-
-	fields := map[string]any{}
-	if err := json.Unmarshal(encoded, &fields); err != nil {
-		return nil, err
-	}
-
-	metadata := map[string]any{}
-	if len(labels) > 0 {
-		metadata["labels"] = anyMap(labels)
-	}
-	if len(annotations) > 0 {
-		metadata["annotations"] = anyMap(annotations)
-	}
-
-	return map[string]any{"metadata": metadata, "spec": fields}, nil
-}
-
-func anyMap(texts map[string]string) map[string]any {
-	values := make(map[string]any, len(texts))
-	for key, value := range texts {
-		values[key] = value
-	}
-	return values
+	content := map[string]any{}
+	err = json.Unmarshal(encoded, &content)
+	return content, err
 }
 
 // matches reports whether a Package matches the template. It ignores further fields that other
@@ -82,22 +66,11 @@ func (t *template) matches(pkg *corev1alpha1.Package) (bool, error) {
 // Package, or its absence: it contains the owner reference, so a Package that was orphaned since
 // would be deleted.
 func (t *template) body(namespace string, known *corev1alpha1.Package) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	for key, value := range t.content {
-		u.Object[key] = value
-	}
-
-	u = u.DeepCopy()
+	u := (&unstructured.Unstructured{Object: t.content}).DeepCopy()
 	u.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind("Package"))
 	u.SetNamespace(namespace)
 	u.SetName(t.owner.Name)
-	annotations := maps.Clone(u.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-
-	annotations[corev1alpha1.HashAnnotation] = t.hash
-	u.SetAnnotations(annotations)
+	objectsets.Annotate(u, corev1alpha1.HashAnnotation, t.hash)
 	u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(t.owner, ownerKind)})
 	if known == nil {
 		u.SetResourceVersion(apply.AbsentVersion)

@@ -75,12 +75,12 @@ func (s *reconciliation) activate(ctx context.Context, set corev1alpha1.GenericO
 	err := s.patch(ctx, set, func() {
 		spec := set.ObjectSetSpec()
 		spec.LifecycleState, spec.Revision = corev1alpha1.ObjectSetLifecycleStateActive, highest+1
-		activation.SetAnnotation(set, corev1alpha1.RolledBackFromAnnotation, "")
+		objectsets.Annotate(set, corev1alpha1.RolledBackFromAnnotation, "")
 		if !objectsets.Owns(set) {
-			activation.SetAnnotation(set, corev1alpha1.ClaimedAnnotation, "") // other owners may have claimed its objects meanwhile
+			objectsets.Annotate(set, corev1alpha1.ClaimedAnnotation, "") // other owners may have claimed its objects meanwhile
 		}
 		if from > 0 {
-			activation.SetAnnotation(set, corev1alpha1.RolledBackFromAnnotation, strconv.FormatInt(from, 10))
+			objectsets.Annotate(set, corev1alpha1.RolledBackFromAnnotation, strconv.FormatInt(from, 10))
 		}
 	})
 	if err != nil {

@@ -166,7 +166,7 @@ const ownerIndex = "owner"
 // IndexSets indexes the sets of both scopes by their owner, which the Client of a Home
 // needs.
 func IndexSets(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+	for _, scope := range corev1alpha1.Scopes() {
 		index := func(obj client.Object) []string {
 			return []string{objectsets.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
 		}

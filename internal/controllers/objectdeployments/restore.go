@@ -40,7 +40,7 @@ func (r *Reconciler) RestoreClaims(ctx context.Context) error {
 	r.prefetched = map[types.NamespacedName]corev1alpha1.GenericObjectSlice{}
 	defer func() { r.prefetched = nil }()
 	var reconciliations []*reconciliation
-	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+	for _, scope := range corev1alpha1.Scopes() {
 		keys, err := r.claimants(ctx, scope)
 		if err != nil {
 			return fmt.Errorf("cannot restore the claims: %w", err)

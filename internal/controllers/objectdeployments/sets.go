@@ -232,7 +232,7 @@ func (s *reconciliation) setLifecycle(ctx context.Context, set corev1alpha1.Gene
 		if state == corev1alpha1.ObjectSetLifecycleStatePaused {
 			paused = "true"
 		}
-		activation.SetAnnotation(set, corev1alpha1.PausedByParentAnnotation, paused)
+		objectsets.Annotate(set, corev1alpha1.PausedByParentAnnotation, paused)
 	})
 }
 

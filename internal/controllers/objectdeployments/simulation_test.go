@@ -16,7 +16,6 @@ import (
 	"pgregory.net/rapid"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/controllers/objectdeployments/activation"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
@@ -543,7 +542,7 @@ func (s *simulation) use(name string) {
 			one := sample(s, "set", s.sets)
 			name += " " + one.name
 			s.editSet(one, func(set *corev1alpha1.ObjectSet) {
-				activation.SetAnnotation(set, corev1alpha1.RejectedAnnotation, "true")
+				objectsets.Annotate(set, corev1alpha1.RejectedAnnotation, "true")
 			})
 		}
 	case "retry":

@@ -14,7 +14,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/controllers/objectdeployments/activation"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -35,7 +34,7 @@ func (s *reconciliation) annotate(ctx context.Context, obj corev1alpha1.Conditio
 	if obj.GetAnnotations()[key] == value {
 		return nil
 	}
-	return s.patch(ctx, obj, func() { activation.SetAnnotation(obj, key, value) })
+	return s.patch(ctx, obj, func() { objectsets.Annotate(obj, key, value) })
 }
 
 func (s *reconciliation) patchStatus(ctx context.Context, obj corev1alpha1.Conditioned, change func()) error {

@@ -53,7 +53,7 @@ func setup(mgr ctrl.Manager, owners *objectdeployments.Reconciler, of *class) er
 		return err
 	}
 
-	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+	for _, scope := range corev1alpha1.Scopes() {
 		if of.namespacedOnly && scope == corev1alpha1.ScopeCluster {
 			continue
 		}

@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
 )
@@ -162,17 +163,8 @@ func (s *reconciliation) endTakeBack(ctx context.Context) error {
 
 // mark sets the annotation of an orphaned object that is taken back; an empty value removes it.
 func (s *reconciliation) mark(ctx context.Context, value string) error {
-	before := deepCopy(s.tmpl)
-	annotations := maps.Clone(s.tmpl.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	if annotations[corev1alpha1.OrphanedAnnotation] = value; value == "" {
-		delete(annotations, corev1alpha1.OrphanedAnnotation)
-	}
-
-	s.tmpl.SetAnnotations(annotations)
-	if err := s.patch(ctx, before, s.tmpl); err != nil {
+	err := s.Fresh.Change(ctx, s.Client, s.tmpl, func() { objectsets.Annotate(s.tmpl, corev1alpha1.OrphanedAnnotation, value) })
+	if err != nil {
 		return fmt.Errorf("take the object back: %w", err)
 	}
 	return nil
@@ -213,18 +205,15 @@ func (s *reconciliation) formerKeys() []objects.Key {
 // removeFormer removes the previously rendered objects once the present one exists.
 func (s *reconciliation) removeFormer(ctx context.Context) error {
 	former := s.formerKeys()
-	if len(former) == 0 {
-		s.forgetFormer(nil)
-		s.retainClaims(nil)
-		return nil
-	}
-
-	removal := engine.Removal(s.rollout.Owner, former)
-	removal.Account, removal.Sensitive = s.rollout.Account, s.last.secret
-	s.rollout.Put(removal)
-	gone, err := s.remove(ctx, engine.Want{})
-	if err != nil {
-		return err
+	gone := len(former) == 0
+	if !gone {
+		removal := engine.Removal(s.rollout.Owner, former)
+		removal.Account, removal.Sensitive = s.rollout.Account, s.last.secret
+		s.rollout.Put(removal)
+		var err error
+		if gone, err = s.remove(ctx, engine.Want{}); err != nil {
+			return err
+		}
 	}
 
 	if gone {

@@ -47,9 +47,10 @@ func (s *reconciliation) ensureFinalizer(ctx context.Context) error {
 	if slices.Contains(s.tmpl.GetFinalizers(), corev1alpha1.CachedFinalizer) {
 		return nil
 	}
-	before := deepCopy(s.tmpl)
-	s.tmpl.SetFinalizers(append(slices.Clone(s.tmpl.GetFinalizers()), corev1alpha1.CachedFinalizer))
-	if err := s.patch(ctx, before, s.tmpl); err != nil {
+	err := s.Fresh.Change(ctx, s.Client, s.tmpl, func() {
+		s.tmpl.SetFinalizers(append(slices.Clone(s.tmpl.GetFinalizers()), corev1alpha1.CachedFinalizer))
+	})
+	if err != nil {
 		return fmt.Errorf("put the finalizer on: %w", err)
 	}
 	return nil

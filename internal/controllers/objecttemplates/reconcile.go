@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -47,14 +46,4 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return s.Run(ctx, s.reportFailure, s.tearDown)
 	}
 	return s.Run(ctx, s.reportAll, s.ensureFinalizer, s.endTakeBack, s.gatherInputs, s.render, s.act)
-}
-
-// patch sends the differences from before in one merge patch with an optimistic lock.
-func (r *Reconciler) patch(ctx context.Context, before, obj client.Object) error {
-	return r.Fresh.Patch(ctx, r.Client, before, obj)
-}
-
-// deepCopy returns a template that can be modified; cached ones cannot.
-func deepCopy(tmpl corev1alpha1.GenericObjectTemplate) corev1alpha1.GenericObjectTemplate {
-	return tmpl.DeepCopyObject().(corev1alpha1.GenericObjectTemplate)
 }

@@ -61,8 +61,6 @@ type Options struct {
 	Namespace string
 }
 
-var scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}
-
 // kind is the kind of namespaced templates.
 const kind = "ObjectTemplate"
 
@@ -80,7 +78,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		return nil, err
 	}
 
-	for _, scope := range scopes {
+	for _, scope := range corev1alpha1.Scopes() {
 		build = build.Watches(scope.NewObjectTemplate(), r.Fresh.EventHandler(func(obj client.Object) reconcile.Request {
 			return reconcile.Request{NamespacedName: keyOf(obj)}
 		}))
@@ -115,7 +113,7 @@ func (r *Reconciler) EnvironmentChanged() {
 // listTemplates returns all templates of both scopes from the cache, for reading only.
 func listTemplates(ctx context.Context, reader client.Reader) ([]corev1alpha1.GenericObjectTemplate, error) {
 	var all []corev1alpha1.GenericObjectTemplate
-	for _, scope := range scopes {
+	for _, scope := range corev1alpha1.Scopes() {
 		list := scope.NewObjectTemplateList()
 		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list templates: %w", err)

@@ -3,6 +3,7 @@ package objecttemplates
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -174,14 +175,5 @@ func copyConditions(conds *[]metav1.Condition, generation int64, of []metav1.Con
 		conditions.Copy(conds, generation, c)
 	}
 
-	var gone []string
-	for _, c := range *conds {
-		if !own[c.Type] && !reports[c.Type] {
-			gone = append(gone, c.Type)
-		}
-	}
-
-	for _, typ := range gone {
-		conditions.Remove(conds, typ)
-	}
+	*conds = slices.DeleteFunc(*conds, func(c metav1.Condition) bool { return !own[c.Type] && !reports[c.Type] })
 }

@@ -39,9 +39,8 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 		}
 	}
 
-	before := deepCopy(s.tmpl)
-	s.tmpl.SetFinalizers(rest)
-	if err := s.patch(ctx, before, s.tmpl); err != nil && !apply.IsAbsent(err) {
+	err := s.Fresh.Change(ctx, s.Client, s.tmpl, func() { s.tmpl.SetFinalizers(rest) })
+	if err != nil && !apply.IsAbsent(err) {
 		return fmt.Errorf("take the finalizer off: %w", err)
 	}
 	if len(rest) == 0 {

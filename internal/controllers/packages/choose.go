@@ -11,10 +11,10 @@ import (
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
-	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/resolver"
 )
 
@@ -104,9 +104,8 @@ func (s *reconciliation) endDowngrade(ctx context.Context) error {
 	if _, found := s.pkg.GetAnnotations()[corev1alpha1.DowngradeFromAnnotation]; !found || !s.choice.Chosen() {
 		return nil
 	}
-	before := copyOf(s.pkg)
-	deployment.Annotate(s.pkg, map[string]string{corev1alpha1.DowngradeFromAnnotation: ""})
-	if err := s.patch(ctx, before, s.pkg); err != nil {
+	err := s.Fresh.Change(ctx, s.Client, s.pkg, func() { objectsets.Annotate(s.pkg, corev1alpha1.DowngradeFromAnnotation, "") })
+	if err != nil {
 		return fmt.Errorf("take off the annotation %s: %w", corev1alpha1.DowngradeFromAnnotation, err)
 	}
 	return nil

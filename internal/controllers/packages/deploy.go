@@ -18,6 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects/objectslices"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // deploy writes the loaded content, once, and otherwise only the settings that do not need a
@@ -104,7 +105,7 @@ func (s *reconciliation) install(
 ) error {
 	dep := deployment.New(s.pkg)
 	if s.target != nil {
-		deployment.Annotate(dep, map[string]string{corev1alpha1.TargetClusterAnnotation: string(s.target.ID)})
+		objectsets.Annotate(dep, corev1alpha1.TargetClusterAnnotation, string(s.target.ID))
 	}
 
 	s.Accounts.copySettings(dep, s.pkg)
@@ -116,7 +117,7 @@ func (s *reconciliation) install(
 	unpacked := dep.GetAnnotations()[corev1alpha1.UnpackedHashAnnotation]
 	if len(made) > 0 {
 		dep.ObjectDeploymentSpec().Template.Spec = corev1alpha1.ObjectSetTemplateSpec{TargetRef: template.TargetRef}
-		deployment.Annotate(dep, map[string]string{corev1alpha1.UnpackedHashAnnotation: ""}) // it marks the template as complete
+		objectsets.Annotate(dep, corev1alpha1.UnpackedHashAnnotation, "") // it marks the template as complete
 	}
 
 	if err := s.Client.Create(ctx, dep); err != nil {
@@ -169,9 +170,16 @@ func (s *reconciliation) markSliced(ctx context.Context, phases []corev1alpha1.O
 	if len(marks) == 0 {
 		return nil
 	}
-	before := copyOf(s.dep)
-	deployment.Annotate(s.dep, marks)
-	if err := s.patch(ctx, before, s.dep); err != nil {
+	return s.changeDeployment(ctx, func() {
+		for key, value := range marks {
+			objectsets.Annotate(s.dep, key, value)
+		}
+	})
+}
+
+// changeDeployment changes the deployment, and sends the difference.
+func (s *reconciliation) changeDeployment(ctx context.Context, change func()) error {
+	if err := s.Fresh.Change(ctx, s.Client, s.dep, change); err != nil {
 		return fmt.Errorf("change %s: %w", s.depName(), err)
 	}
 	return nil

@@ -162,9 +162,10 @@ func (s *reconciliation) ensureFinalizer(ctx context.Context) error {
 	if slices.Contains(s.pkg.GetFinalizers(), corev1alpha1.MetricsFinalizer) {
 		return nil
 	}
-	before := copyOf(s.pkg)
-	s.pkg.SetFinalizers(append(slices.Clone(s.pkg.GetFinalizers()), corev1alpha1.MetricsFinalizer))
-	if err := s.patch(ctx, before, s.pkg); err != nil {
+	err := s.Fresh.Change(ctx, s.Client, s.pkg, func() {
+		s.pkg.SetFinalizers(append(slices.Clone(s.pkg.GetFinalizers()), corev1alpha1.MetricsFinalizer))
+	})
+	if err != nil {
 		return fmt.Errorf("put the finalizer on: %w", err)
 	}
 	return nil

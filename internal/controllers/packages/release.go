@@ -95,9 +95,8 @@ func (s *reconciliation) takeOver(ctx context.Context) error {
 	if !dependencies.Generated(s.pkg) || s.pkg.GetAnnotations()[corev1alpha1.AdoptAnnotation] != "true" {
 		return nil
 	}
-	before := copyOf(s.pkg)
-	dependencies.TakeOver(s.pkg)
-	if err := s.patch(ctx, before, s.pkg); err != nil && !apierrors.IsNotFound(err) {
+	err := s.Fresh.Change(ctx, s.Client, s.pkg, func() { dependencies.TakeOver(s.pkg) })
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("leave the package to its user: %w", err)
 	}
 	return nil

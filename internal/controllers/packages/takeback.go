@@ -58,7 +58,7 @@ func (s *reconciliation) endTakeBack(ctx context.Context) error {
 // restart between the two writes.
 func (s *reconciliation) markPackage(ctx context.Context, value string) error {
 	before := copyOf(s.pkg)
-	deployment.Annotate(s.pkg, map[string]string{corev1alpha1.OrphanedAnnotation: value})
+	objectsets.Annotate(s.pkg, corev1alpha1.OrphanedAnnotation, value)
 	if err := s.patch(ctx, before, s.pkg); err != nil {
 		s.pkg = before // it is not known to have the mark
 		return fmt.Errorf("take %s back: %w: %w", s.depName(), errPackageChanged, err)

@@ -13,6 +13,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/controllers/packages/deployment"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // tearDown takes the next step of a Package that is being deleted. The deployment is deleted in the
@@ -22,7 +23,7 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	s.dropAttempt()
 	s.connect()
 	s.ledger.Drop(keyOf(s.pkg))
-	finalizer := len(deployment.ForeignFinalizers(s.pkg)) < len(s.pkg.GetFinalizers())
+	finalizer := len(objectsets.ForeignFinalizers(s.pkg)) < len(s.pkg.GetFinalizers())
 	if !s.controls() && finalizer && s.state.terminating.IsZero() {
 		// The cache might be behind: a deployment that outlives the Package that controls it is
 		// torn down without the deletion policy.
@@ -82,11 +83,12 @@ func (s *reconciliation) orphan(ctx context.Context) error {
 		if !s.controls() {
 			return nil
 		}
-		before := copyOf(s.dep)
-		s.dep.SetOwnerReferences(slices.DeleteFunc(slices.Clone(s.dep.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
-			return ref.UID == s.pkg.GetUID()
-		}))
-		if err := s.patch(ctx, before, s.dep); err != nil {
+		err := s.Fresh.Change(ctx, s.Client, s.dep, func() {
+			s.dep.SetOwnerReferences(slices.DeleteFunc(slices.Clone(s.dep.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
+				return ref.UID == s.pkg.GetUID()
+			}))
+		})
+		if err != nil {
 			return fmt.Errorf("keep %s: %w", s.depName(), err)
 		}
 		return nil
@@ -100,7 +102,7 @@ func copyOrphan(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Gener
 		slices.Contains(dep.GetFinalizers(), metav1.FinalizerOrphanDependents) || dep.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true" {
 		return false
 	}
-	deployment.Annotate(dep, map[string]string{corev1alpha1.OrphanedAnnotation: "true"})
+	objectsets.Annotate(dep, corev1alpha1.OrphanedAnnotation, "true")
 	return true
 }
 
@@ -111,7 +113,7 @@ func copyAbandon(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Gene
 	if !remote(pkg) || pkg.GetAnnotations()[key] != "true" || dep.GetAnnotations()[key] == "true" {
 		return false
 	}
-	deployment.Annotate(dep, map[string]string{key: "true"})
+	objectsets.Annotate(dep, key, "true")
 	return true
 }
 
@@ -136,7 +138,7 @@ func (s *reconciliation) annotateSets(ctx context.Context) error {
 			continue
 		}
 		before := copyOf(set)
-		deployment.Annotate(set, map[string]string{key: string(s.dep.GetUID())})
+		objectsets.Annotate(set, key, string(s.dep.GetUID()))
 		if err := s.Client.Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil && !apply.IsAbsent(err) {
 			return fmt.Errorf("change %s: %w", set.GetName(), err)
 		}
@@ -176,10 +178,8 @@ func (s *reconciliation) markDeployment(ctx context.Context) error {
 		return nil
 	}
 
-	before := copyOf(s.dep)
-	deployment.Annotate(s.dep, map[string]string{key: value})
-	if err := s.patch(ctx, before, s.dep); err != nil && !apply.IsAbsent(err) {
-		return fmt.Errorf("change %s: %w", s.depName(), err)
+	if err := s.changeDeployment(ctx, func() { objectsets.Annotate(s.dep, key, value) }); err != nil && !apply.IsAbsent(err) {
+		return err
 	}
 	return nil
 }
@@ -198,11 +198,10 @@ func (s *reconciliation) finalize(ctx context.Context) error {
 		return err
 	}
 
-	rest := deployment.ForeignFinalizers(s.pkg)
+	rest := objectsets.ForeignFinalizers(s.pkg)
 	if len(rest) < len(s.pkg.GetFinalizers()) {
-		before := copyOf(s.pkg)
-		s.pkg.SetFinalizers(rest)
-		if err := s.patch(ctx, before, s.pkg); err != nil && !apply.IsAbsent(err) {
+		err := s.Fresh.Change(ctx, s.Client, s.pkg, func() { s.pkg.SetFinalizers(rest) })
+		if err != nil && !apply.IsAbsent(err) {
 			return fmt.Errorf("take the finalizer off: %w", err)
 		}
 	}

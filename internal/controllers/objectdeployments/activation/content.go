@@ -84,17 +84,3 @@ func RolledBackFrom(set corev1alpha1.GenericObjectSet, sets []corev1alpha1.Gener
 		return by.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation] == number
 	})
 }
-
-// SetAnnotation sets an annotation of an object; empty removes it.
-func SetAnnotation(obj metav1.Object, key, value string) {
-	annotations := map[string]string{}
-	for k, v := range obj.GetAnnotations() {
-		if k != key {
-			annotations[k] = v
-		}
-	}
-	if value != "" {
-		annotations[key] = value
-	}
-	obj.SetAnnotations(annotations)
-}

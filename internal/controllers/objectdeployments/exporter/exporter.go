@@ -30,7 +30,7 @@ func (m *Sets) Describe(out chan<- *prometheus.Desc) {
 // Collect reads the sets of both scopes, history included.
 func (m *Sets) Collect(out chan<- prometheus.Metric) {
 	deployments := map[types.NamespacedName][]corev1alpha1.GenericObjectSet{}
-	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+	for _, scope := range corev1alpha1.Scopes() {
 		list := scope.NewObjectSetList()
 		if err := m.Reader.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
 			continue

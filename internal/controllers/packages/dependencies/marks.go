@@ -13,7 +13,8 @@ import (
 // Require labels a generated package with the names of dependents of its own scope, for people. It
 // names limits.RequiredByShown of them; all have it on record in their statuses.
 func Require(pkg corev1alpha1.GenericPackage, needs []resolver.Need) {
-	labels := cloned(pkg.GetLabels())
+	labels := map[string]string{}
+	maps.Copy(labels, pkg.GetLabels())
 	named := 0
 	for label := range labels {
 		if IsRequiredBy(label) {
@@ -36,17 +37,9 @@ func Require(pkg corev1alpha1.GenericPackage, needs []resolver.Need) {
 
 // ReleaseFrom takes the label of a dependent off.
 func ReleaseFrom(pkg corev1alpha1.GenericPackage, dependent resolver.Instance) {
-	labels := cloned(pkg.GetLabels())
+	labels := maps.Clone(pkg.GetLabels())
 	delete(labels, requiredLabel(dependent, pkg.GetNamespace()))
 	pkg.SetLabels(labels)
-}
-
-// cloned returns a copy that can be written to, even of nil.
-func cloned(m map[string]string) map[string]string {
-	if m == nil {
-		return map[string]string{}
-	}
-	return maps.Clone(m)
 }
 
 // requiredLabel is the label of a dependent on a package in namespace.
@@ -61,7 +54,7 @@ func IsRequiredBy(label string) bool {
 
 // TakeOver makes a generated package the user's own.
 func TakeOver(pkg corev1alpha1.GenericPackage) {
-	labels := cloned(pkg.GetLabels())
+	labels := maps.Clone(pkg.GetLabels())
 	maps.DeleteFunc(labels, func(label, _ string) bool { return label == corev1alpha1.GeneratedLabel || IsRequiredBy(label) })
 	pkg.SetLabels(labels)
 }

@@ -2,7 +2,6 @@ package deployment
 
 import (
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,12 +54,4 @@ func sameName(ref *metav1.OwnerReference, pkg corev1alpha1.GenericPackage) bool 
 // Current reports whether the status of a deployment is about its present spec.
 func Current(dep corev1alpha1.GenericObjectDeployment) bool {
 	return dep != nil && dep.ObjectDeploymentStatus().ObservedGeneration == dep.GetGeneration()
-}
-
-// finalizers of this engine; an earlier one might have put either on any object.
-var finalizers = []string{corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFinalizer}
-
-// ForeignFinalizers returns the finalizers of others.
-func ForeignFinalizers(obj metav1.Object) []string {
-	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
 }

@@ -19,6 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects/objectslices"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // Slices writes the slices of deployments.
@@ -167,7 +168,7 @@ func objectsDigest(slice corev1alpha1.GenericObjectSlice) (string, error) {
 // await returns a conflict until a terminating slice is deleted, and finalizes one without a
 // deployment.
 func (s Slices) await(ctx context.Context, live client.Object, mine bool) error {
-	if rest := ForeignFinalizers(live); !mine && len(rest) < len(live.GetFinalizers()) {
+	if rest := objectsets.ForeignFinalizers(live); !mine && len(rest) < len(live.GetFinalizers()) {
 		before := live.DeepCopyObject().(client.Object)
 		live.SetFinalizers(rest)
 		if err := s.patch(ctx, before, live); client.IgnoreNotFound(err) != nil {

@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/revisions"
 )
 
@@ -82,13 +83,13 @@ func CopyRetry(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Generi
 	if value == "" || value == dep.GetAnnotations()[corev1alpha1.RetryAnnotation] {
 		return false
 	}
-	Annotate(dep, map[string]string{corev1alpha1.RetryAnnotation: value})
+	objectsets.Annotate(dep, corev1alpha1.RetryAnnotation, value)
 	return true
 }
 
 // SetGeneration records for which generation of the Package the deployment is written.
 func SetGeneration(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) {
-	Annotate(dep, map[string]string{corev1alpha1.PackageGenerationAnnotation: strconv.FormatInt(pkg.GetGeneration(), 10)})
+	objectsets.Annotate(dep, corev1alpha1.PackageGenerationAnnotation, strconv.FormatInt(pkg.GetGeneration(), 10))
 }
 
 // Outdated reports whether a deployment was written for a later generation, because lists can be
@@ -99,22 +100,6 @@ func Outdated(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDep
 	}
 	written, err := strconv.ParseInt(dep.GetAnnotations()[corev1alpha1.PackageGenerationAnnotation], 10, 64)
 	return err == nil && written > pkg.GetGeneration()
-}
-
-// Annotate sets annotations; an empty value removes one.
-func Annotate(obj client.Object, values map[string]string) {
-	annotations := cloned(obj.GetAnnotations())
-	maps.Copy(annotations, values)
-	maps.DeleteFunc(annotations, func(key, value string) bool { _, set := values[key]; return set && value == "" })
-	obj.SetAnnotations(annotations)
-}
-
-// cloned returns a copy that can be written to, even of nil.
-func cloned(m map[string]string) map[string]string {
-	if m == nil {
-		return map[string]string{}
-	}
-	return maps.Clone(m)
 }
 
 // Fill gives the deployment the content of the package, and keeps a template that means the same.
@@ -161,8 +146,12 @@ func Fill(
 	}
 
 	maps.Copy(annotations, SlicedAnnotations(stored))
-	Annotate(dep, annotations)
-	labels := cloned(dep.GetLabels())
+	for key, value := range annotations {
+		objectsets.Annotate(dep, key, value)
+	}
+
+	labels := map[string]string{}
+	maps.Copy(labels, dep.GetLabels())
 	for label := range apinames.Default.Inherited(labels) {
 		delete(labels, label)
 	}
