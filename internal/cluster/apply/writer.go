@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 
@@ -292,3 +293,22 @@ func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // WrappedRoundTripper lets client-go find the transport below.
 func (b *bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
+
+// ErrResponseTooLarge means that an API server's response exceeds limits.ResponseBytes; its class
+// is Blocked.
+var ErrResponseTooLarge = fmt.Errorf("the API server's response is larger than %d MiB, the most that is read of one object", limits.ResponseBytes>>20)
+
+// boundedBody fails a read beyond its remaining bytes.
+type boundedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read reads, or fails if the response is too large.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return n, ErrResponseTooLarge
+	}
+	return n, err
+}
