@@ -103,7 +103,7 @@ func (l *loader) elsewhere(spec *corev1alpha1.ObjectSetTemplatePhase, o *corev1a
 		l.problem("%s: apiVersion, kind and metadata.name are required", where)
 		return
 	}
-	if why := nameProblem(gvk, key); why != "" {
+	if why := NameProblem(gvk, key); why != "" {
 		l.problem("Phase %q, %.100s: %s", spec.Name, key, why)
 		return
 	}

@@ -203,7 +203,7 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 		l.problem("%s: apiVersion, kind and metadata.name are required", where)
 		return nil
 	}
-	if why := nameProblem(gvk, d.Key); why != "" {
+	if why := NameProblem(gvk, d.Key); why != "" {
 		l.problem("Phase %q, %.100s: %s", phase, d.Key, why)
 		return nil
 	}

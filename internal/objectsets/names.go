@@ -11,13 +11,10 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// NameProblem validates the name of an object, and the group, version and kind, which are parts of
-// a request's path; it is empty if they are valid.
-func NameProblem(gvk schema.GroupVersionKind, key objects.Key) string { return nameProblem(gvk, key) }
-
-// nameProblem validates the parts of a request's path, because a slash would address another
-// resource. It is empty if they are valid. The API server checks the further rules of a kind.
-func nameProblem(gvk schema.GroupVersionKind, key objects.Key) string {
+// NameProblem validates the name of an object, and the group, version and kind, because a slash in
+// these parts of a request's path would address another resource. It is empty if they are valid. The
+// API server checks the further rules of a kind.
+func NameProblem(gvk schema.GroupVersionKind, key objects.Key) string {
 	if errs := validation.IsDNS1123Subdomain(gvk.Group); gvk.Group != "" && len(errs) > 0 {
 		return fmt.Sprintf("%.100q is not a valid API group: %s", gvk.Group, errs[0])
 	}
