@@ -7,7 +7,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// planner makes the plan for a State. Each file that plans a part adds methods to it: job_record.go,
+// planner makes the plan for a State. Each file that plans a part adds methods to it: jobs.go,
 // rollout.go, gate.go, teardown.go.
 type planner struct {
 	*State

@@ -161,7 +161,7 @@ func FuzzCondition(f *testing.F) {
 
 // FuzzCEL checks that every valid rule can be evaluated on every object.
 //
-// Code: cel.go, celpaths.go, trim.go, needs.go
+// Code: cel.go, trim.go, needs.go
 func FuzzCEL(f *testing.F) {
 	objects := fuzzObjects(f)
 	for i, text := range []string{

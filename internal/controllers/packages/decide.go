@@ -63,7 +63,7 @@ func rendersAgain(v view) bool {
 	switch {
 	case v.dep == nil, v.newDigest != "":
 		return true
-	case repairsSlices(v), repairsTemplate(v), ahead(v.dep, v.pkg):
+	case (deployment.LacksSlices(v.dep) || v.drifted) && mayRepair(v), ahead(v.dep, v.pkg):
 		return true
 	}
 	return rereads(v) || refusedBefore(v.pkg)
@@ -88,10 +88,6 @@ func rereads(v view) bool {
 	}
 	return retry != v.pkg.PackageStatus().LastHandledRetry || a != nil && a.In.Fingerprint == v.fingerprint && a.RetryValue == retry
 }
-
-func repairsTemplate(v view) bool { return v.drifted && mayRepair(v) }
-
-func repairsSlices(v view) bool { return deployment.LacksSlices(v.dep) && mayRepair(v) }
 
 // mayRepair reports whether changes by other clients can be undone now. The interval keeps two
 // controllers from overwriting each other at full speed.

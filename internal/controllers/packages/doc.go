@@ -6,11 +6,11 @@
 //	resolve    whether the tag of a Package with an interval has moved
 //	decide     which of the other steps is due (pure)
 //	load       pull and render in the background (package load)
-//	depend     once admitted (admission.go), its dependencies are surveyed and decided (package dependencies), and installed and
+//	depend     once admitted (reconcile.go), its dependencies are surveyed and decided (package dependencies), and installed and
 //	           released (perform.go, release.go); the Ledger of dependencies records which Packages wait for which others
 //	deploy     the deployment and its slices (package deployment), or its settings alone
 //	report     the status (status.go, pure) and events
-//	teardown   replaces all other steps if the Package is being deleted; after its dependents (hold.go)
+//	teardown   replaces all other steps if the Package is being deleted, after its dependents
 //
 // state.go has all that the steps know of a Package, and reconcile.go their order.
 //

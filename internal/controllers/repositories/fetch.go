@@ -30,7 +30,8 @@ func (s *reconciliation) startFetches() {
 func (s *reconciliation) startFetch(v *view) {
 	st := s.states[v.repository.GetName()]
 	a := &attempt{In: v.input, RetryValue: background.RetryValue(v.repository), Started: s.now}
-	j := job{repository: copyOf(v.repository), namespace: s.namespaceOf(v.repository), image: v.image}
+	repository := v.repository.DeepCopyObject().(corev1alpha1.GenericPackageRepository)
+	j := job{repository: repository, namespace: s.namespaceOf(v.repository), image: v.image}
 	j.known = knownOf(st.last, v)
 	// The same input continues the backoff. Rejected content is not downloaded again unless it has
 	// changed.

@@ -198,8 +198,6 @@ type download struct {
 	rejected *contentError
 }
 
-func copyOf[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }
-
 // catalogueOf returns the catalogue of a namespace, and whether it was known before.
 func (r *Reconciler) catalogueOf(namespace string) (c *catalogue, known bool) {
 	r.memory.Lock()

@@ -241,8 +241,8 @@ func (d *Detector) changes(do func()) (seen, hosted bool) {
 	do()
 	d.seen, d.reported = d.state(), d.unknown()
 	d.clusters, d.unlisted = d.hostedClusters()
-	return text(reported) != text(d.reported) || d.reported == nil && !reflect.DeepEqual(before, d.seen),
-		!errors.Is(d.unlisted, ErrUnknown) && (text(unlisted) != text(d.unlisted) || !slices.EqualFunc(clusters, d.clusters, HostedCluster.equal))
+	return fmt.Sprint(reported) != fmt.Sprint(d.reported) || d.reported == nil && !reflect.DeepEqual(before, d.seen),
+		!errors.Is(d.unlisted, ErrUnknown) && (fmt.Sprint(unlisted) != fmt.Sprint(d.unlisted) || !slices.EqualFunc(clusters, d.clusters, HostedCluster.equal))
 }
 
 // listener receives the objects of one topic.
@@ -276,13 +276,6 @@ func (l *listener) Deleted(obj metav1.Object) {
 func (l *listener) Failed(err error) { l.d.change(func() { l.watch.err = err }) }
 
 func keyOf(obj metav1.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
-
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
 
 // ErrUnknown means that the environment is not known yet.
 var ErrUnknown = errors.New("the cluster is being looked at")

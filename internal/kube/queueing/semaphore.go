@@ -2,7 +2,9 @@ package queueing
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"time"
 
 	"lockstep.run/lockstep/internal/kube/panics"
 )
@@ -40,7 +42,7 @@ func NewSemaphore(capacity, share int64) *Semaphore {
 // reserved for the first in the order, so large weights never starve. The result releases it, once.
 func (s *Semaphore) Acquire(ctx context.Context, namespace string, weight int64) (release func(), err error) {
 	ready := make(chan func(), 1)
-	w := &waiter{weight: s.bounded(namespace, weight), times: 1, start: func(release func()) { ready <- release }}
+	w := &waiter{weight: min(max(weight, 1), s.most(namespace)), times: 1, start: func(release func()) { ready <- release }}
 	s.wait(&s.waiting, namespace, w)
 	select {
 	case release = <-ready:
@@ -101,10 +103,6 @@ func (s *Semaphore) most(namespace string) int64 {
 	return s.share
 }
 
-func (s *Semaphore) bounded(namespace string, weight int64) int64 {
-	return min(max(weight, 1), s.most(namespace))
-}
-
 func (s *Semaphore) wait(queue *roundRobin[*waiter], namespace string, w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,4 +159,40 @@ func (s *Semaphore) take(namespace string, weight int64) (release func()) {
 		}
 		s.admit()
 	})
+}
+
+// Stages keep short work from waiting for long work, although the length is not known in advance.
+// All work starts as short work. If it takes longer, it is cancelled, because it would hold memory
+// while it waits, and is repeated as long work.
+type Stages struct {
+	short, long *Semaphore
+	most        time.Duration
+}
+
+// ErrLong is the cause of the end of work that takes longer than short work can.
+var ErrLong = errors.New("the work takes long, and is to be repeated as such")
+
+// NewStages returns stages with so many places for short work, which takes at most so long, and for
+// long work, one per namespace.
+func NewStages(short, long int64, most time.Duration) *Stages {
+	return &Stages{short: NewSemaphore(short, short), long: NewSemaphore(long, 1), most: most}
+}
+
+// Enter waits for a place, which is held until leave is called. The work has to use the returned
+// context.
+func (s *Stages) Enter(ctx context.Context, namespace string, long bool) (within context.Context, leave func(), err error) {
+	places := s.short
+	if long {
+		places = s.long
+	}
+	release, err := places.Acquire(ctx, namespace, 1)
+	if err != nil || long {
+		return ctx, release, err
+	}
+
+	within, cancel := context.WithTimeoutCause(ctx, s.most, ErrLong)
+	return within, func() {
+		cancel()
+		release()
+	}, nil
 }
