@@ -61,7 +61,9 @@ func Lines(before, after State) []string {
 	t.phases()
 	t.add(after.Paused != "" && before.Paused == "", "paused: %s", after.Paused)
 	// Other lines explain these causes in more detail.
-	t.add(after.Stalled != "" && before.Stalled == "" && after.Invalid == "" && after.PullError == "" && after.Waiting == "" && len(after.Blocking) == 0 && after.Away == "", "stalled: %s", after.Stalled)
+	explained := len(after.Blocking) > 0 || after.Invalid+after.PullError+after.Waiting+after.Away != ""
+	t.add(after.Stalled != "" && before.Stalled == "" && !explained, "stalled: %s", after.Stalled)
+
 	return t.lines
 }
 
