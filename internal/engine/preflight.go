@@ -147,10 +147,7 @@ func (r *Rollout) collisions(rev *Revision, existing map[objects.Key]*objects.Ob
 
 // wroteBefore reports whether another revision than rev contains the object.
 func (r *Rollout) wroteBefore(rev *Revision, key objects.Key) bool {
-	for _, other := range r.revisions {
-		if other != rev && (other.Opened() > 0 || other.History) && other.Wants(key) {
-			return true
-		}
-	}
-	return false
+	return r.anyRevision(func(other *Revision) bool {
+		return other != rev && (other.Opened() > 0 || other.History) && other.Wants(key)
+	})
 }

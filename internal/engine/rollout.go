@@ -168,14 +168,19 @@ func (r *Rollout) Keys() map[objects.Key]struct{} {
 	return keys
 }
 
-// Contains reports whether any loaded revision contains the object.
-func (r *Rollout) Contains(key objects.Key) bool {
+// anyRevision reports whether a condition holds for any loaded revision.
+func (r *Rollout) anyRevision(is func(*Revision) bool) bool {
 	for _, rev := range r.revisions {
-		if rev.Contains(key) {
+		if is(rev) {
 			return true
 		}
 	}
 	return false
+}
+
+// Contains reports whether any loaded revision contains the object.
+func (r *Rollout) Contains(key objects.Key) bool {
+	return r.anyRevision(func(rev *Revision) bool { return rev.Contains(key) })
 }
 
 // Gone reports whether the object was confirmed to be absent.
@@ -204,24 +209,17 @@ func (r *Rollout) isOurs(ref objects.Reference) bool {
 // sensitive reports whether a revision of the owner has sensitive values. An error about one object
 // can quote the live object, which an older revision wrote.
 func (r *Rollout) sensitive() bool {
-	for _, rev := range r.revisions {
-		if rev.Sensitive {
-			return true
-		}
-	}
-	return false
+	return r.anyRevision(func(rev *Revision) bool { return rev.Sensitive })
 }
 
 // exposes reports whether a revision of the owner annotates an object as holding
 // sensitive values outside of Secrets.
 func (r *Rollout) exposes(key objects.Key) bool {
 	annotation := r.Owner.Names.ExposeSecretValuesAnnotation
-	for _, rev := range r.revisions {
-		if d, _ := rev.Find(key); d != nil && annotation != "" && bytes.Contains(d.Raw, []byte(annotation)) {
-			return true
-		}
-	}
-	return false
+	return r.anyRevision(func(rev *Revision) bool {
+		d, _ := rev.Find(key)
+		return d != nil && annotation != "" && bytes.Contains(d.Raw, []byte(annotation))
+	})
 }
 
 // Noted returns the note about an object, or an empty text.

@@ -142,12 +142,7 @@ func (e *Engine) Strays(r *Rollout) []objects.Key {
 
 // desires reports whether a revision other than the one of Removal contains an object.
 func (r *Rollout) desires(key objects.Key) bool {
-	for _, rev := range r.revisions {
-		if rev.UID != RemovalOf(r.Owner) && rev.Contains(key) {
-			return true
-		}
-	}
-	return false
+	return r.anyRevision(func(rev *Revision) bool { return rev.UID != RemovalOf(r.Owner) && rev.Contains(key) })
 }
 
 // forgetStrays forgets strays that a revision contains by now, and strays that no longer exist. One

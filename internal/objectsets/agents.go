@@ -3,6 +3,7 @@ package objectsets
 import (
 	"encoding/json"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -53,10 +54,5 @@ func (a *Agent) read() {
 
 // Paused reports whether the agent has paused.
 func (a *Agent) Paused() bool {
-	for _, c := range a.Conditions {
-		if c.Type == corev1alpha1.ConditionPaused {
-			return c.Status == metav1.ConditionTrue
-		}
-	}
-	return false
+	return meta.IsStatusConditionTrue(a.Conditions, corev1alpha1.ConditionPaused)
 }

@@ -126,11 +126,8 @@ func (l *loader) phaseObject(spec *corev1alpha1.ObjectSetTemplatePhase, all []co
 	}
 
 	gvk := corev1alpha1.GroupVersion.WithKind(scope.Kind("ObjectSetPhase"))
-	labels := maps.Clone(l.set.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-
+	labels := map[string]string{}
+	maps.Copy(labels, l.set.GetLabels())
 	labels[corev1alpha1.PhaseClassLabel] = spec.Class
 	metadata := map[string]any{"name": PhaseName(l.set.GetName(), spec.Name), "labels": labels}
 	if l.set.GetNamespace() != "" {
@@ -171,9 +168,6 @@ func (l *loader) phaseObject(spec *corev1alpha1.ObjectSetTemplatePhase, all []co
 func phaseAnnotations(set corev1alpha1.GenericObjectSet) map[string]string {
 	annotations := inherited(set.GetAnnotations())
 	if account := set.ObjectSetSpec().ServiceAccountName; account != "" {
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
 		annotations[corev1alpha1.ServiceAccountAnnotation] = account
 	}
 	return annotations
@@ -182,7 +176,8 @@ func phaseAnnotations(set corev1alpha1.GenericObjectSet) map[string]string {
 // inherited returns the annotations of a set that its ObjectSetPhases have too: its origin, and
 // annotations other than the engine's.
 func inherited(all map[string]string) map[string]string {
-	annotations := maps.Clone(all)
+	annotations := map[string]string{}
+	maps.Copy(annotations, all)
 	maps.DeleteFunc(annotations, func(key, _ string) bool {
 		switch key {
 		case corev1alpha1.PackageSourceImageAnnotation, corev1alpha1.PackageConfigAnnotation, corev1alpha1.PackageDigestAnnotation,

@@ -61,7 +61,7 @@ func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner,
 	r.Identify(set.GetName(), set.GetUID(), set.GetResourceVersion())
 	r.Kind, r.Number, r.Retains = setKind(set), spec.Revision, retainedBy(set)
 	r.Metadata = objects.ManagedMetadata{Labels: labels, Revision: spec.Revision, Owner: owner}
-	r.Labels = drift.Digest(labelValues(labels))
+	r.Labels = drift.Digest(labels)
 
 	l := loader{revision: r, set: set, namespace: set.GetNamespace(), scope: scope, at: map[objects.Key]string{}, remote: map[delegated]string{}}
 	l.target(spec, owner)
@@ -79,15 +79,6 @@ func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner,
 	r.SetProbes(judges)
 	r.Block(strings.Join(l.problems, "; "))
 	return r
-}
-
-// labelValues converts labels for the digest of drift, which takes JSON values.
-func labelValues(labels map[string]string) map[string]any {
-	values := make(map[string]any, len(labels))
-	for k, v := range labels {
-		values[k] = v
-	}
-	return values
 }
 
 // loader loads one set, and collects its permanent faults.

@@ -168,12 +168,10 @@ func (h *Held) Has(right Right) bool {
 		verbs = h.verbsOf(resource)
 		h.of[resource] = verbs
 	}
-	for _, verb := range []string{right.Verb, rbacv1.VerbAll} {
-		if on, held := verbs[verb]; held && (on.all || right.Name != "" && on.of.Has(right.Name)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{right.Verb, rbacv1.VerbAll}, func(verb string) bool {
+		on, held := verbs[verb]
+		return held && (on.all || right.Name != "" && on.of.Has(right.Name))
+	})
 }
 
 func (h *Held) verbsOf(resource schema.GroupResource) map[string]names {

@@ -44,11 +44,7 @@ func newObject(root map[string]any) *object {
 func groupKind(root map[string]any) schema.GroupKind {
 	apiVersion, _ := root["apiVersion"].(string)
 	kind, _ := root["kind"].(string)
-	gk := schema.GroupKind{Kind: kind}
-	if group, _, found := strings.Cut(apiVersion, "/"); found {
-		gk.Group = group
-	}
-	return gk
+	return schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()
 }
 
 // isSecret reports whether values of the kind must not appear in messages.

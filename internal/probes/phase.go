@@ -1,6 +1,7 @@
 package probes
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -49,9 +50,5 @@ var phasePrefix = regexp.MustCompile(`^Phase "[^"]*" failed: `)
 // oneLine removes the prefix that repeats the phase, and joins lines, because messages of several
 // objects are joined with commas.
 func oneLine(message string) string {
-	message = strings.Join(strings.Fields(phasePrefix.ReplaceAllString(message, "")), " ")
-	if message == "" {
-		return "is not available"
-	}
-	return message
+	return cmp.Or(strings.Join(strings.Fields(phasePrefix.ReplaceAllString(message, "")), " "), "is not available")
 }

@@ -1,6 +1,7 @@
 package objectdeployments
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -277,10 +278,7 @@ func (s *reconciliation) top() corev1alpha1.Conditioned {
 
 // secretNamespace returns the namespace of the owner's Secrets.
 func (s *reconciliation) secretNamespace() string {
-	if s.key.Namespace == "" {
-		return s.Namespace
-	}
-	return s.key.Namespace
+	return cmp.Or(s.key.Namespace, s.Namespace)
 }
 
 func (s *reconciliation) setOfUID(uid types.UID) corev1alpha1.GenericObjectSet {

@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -247,10 +248,7 @@ func (r *Reconciler) patch(ctx context.Context, before, obj client.Object) error
 // namespaceOf returns the namespace of the objects that the spec names: for a ClusterPackage the
 // manager's.
 func (r *Reconciler) namespaceOf(pkg corev1alpha1.GenericPackage) string {
-	if pkg.GetNamespace() == "" {
-		return r.Namespace
-	}
-	return pkg.GetNamespace()
+	return cmp.Or(pkg.GetNamespace(), r.Namespace)
 }
 
 func copyOf[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }

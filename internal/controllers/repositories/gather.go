@@ -214,8 +214,5 @@ func (s *reconciliation) forget(name string, st *state) {
 // namespaceOf returns the namespace of the objects that a source names: for a
 // ClusterPackageRepository the manager's.
 func (r *Reconciler) namespaceOf(repository corev1alpha1.GenericPackageRepository) string {
-	if repository.GetNamespace() == "" {
-		return r.Namespace
-	}
-	return repository.GetNamespace()
+	return cmp.Or(repository.GetNamespace(), r.Namespace)
 }

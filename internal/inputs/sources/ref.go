@@ -98,12 +98,7 @@ func refOf(source *corev1alpha1.ValueSource, namespace string) Ref {
 
 // FromSecrets reports whether a Package is rendered from Secrets.
 func FromSecrets(spec *corev1alpha1.PackageSpec) bool {
-	for _, ref := range RefsOf(spec, "") {
-		if ref.Kind == KindSecret {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(RefsOf(spec, ""), func(ref Ref) bool { return ref.Kind == KindSecret })
 }
 
 func key(source *corev1alpha1.ValueSource) (name string, optional bool) {

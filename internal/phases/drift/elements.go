@@ -1,6 +1,8 @@
 package drift
 
 import (
+	"slices"
+
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"lockstep.run/lockstep/internal/objects/listkeys"
@@ -33,12 +35,7 @@ func allKeyed(template []any, keys []string) bool {
 }
 
 func hasKey(fields map[string]any, keys []string) bool {
-	for _, key := range keys {
-		if fields[key] != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(keys, func(key string) bool { return fields[key] != nil })
 }
 
 // find returns the indices of the live elements with the keys of element, usually one. The API
@@ -66,12 +63,7 @@ func (f *finder) all(element map[string]any, strict bool) []int {
 }
 
 func (f *finder) complete(element map[string]any) bool {
-	for _, key := range f.keys {
-		if element[key] == nil {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(f.keys, func(key string) bool { return element[key] == nil })
 }
 
 func (f *finder) findComplete(element map[string]any) []int {

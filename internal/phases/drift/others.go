@@ -1,6 +1,8 @@
 package drift
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -24,12 +26,7 @@ func OwnedByOthers(names *objects.Names, template map[string]any, live *unstruct
 	}
 
 	return func(path []string) bool {
-		for _, set := range sets {
-			if ownsAt(set, template, live.Object, path) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(sets, func(set *fieldpath.Set) bool { return ownsAt(set, template, live.Object, path) })
 	}
 }
 

@@ -243,12 +243,7 @@ func unavailable(rev *engine.Revision, report *phases.Report, blocking []phases.
 }
 
 func refusedKind(blocking []phases.Blocker) bool {
-	for _, b := range blocking {
-		if b.Kind == phases.BlockCollision || b.Kind == phases.BlockRefused {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(blocking, func(b phases.Blocker) bool { return b.Kind == phases.BlockCollision || b.Kind == phases.BlockRefused })
 }
 
 // progressOf names the phase in progress.
