@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -20,8 +21,10 @@ import (
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/quota"
 	buildversion "lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -160,4 +163,20 @@ func (s *shared) addImageConfigs(ofPackages *packages.Reconciler, ofRepositories
 	}
 
 	return watches, nil
+}
+
+// newPuller returns the puller that packages and repositories share, so that an image of both is
+// downloaded once and the limits on connections hold for the process.
+func newPuller(c *Config, account *quota.Memory, log logr.Logger) (*registry.Puller, error) {
+	puller, err := registry.NewPuller(registry.Options{
+		CABundle: c.RegistryCAFile, Authorities: c.RegistryCAs, Proxies: c.RegistryProxies, InsecureRegistries: c.InsecureRegistries, CacheDir: c.CacheDir,
+		PackageBytes: account.PackageBytes(),
+		Policy:       c.policy(c.AllowLocalSources), ImagePrefixes: c.ImagePrefixes, RegistryHosts: c.RegistryHosts,
+		UserAgent:    "lockstep-manager/" + buildversion.Get(),
+		OnCacheError: func(err error) { log.Error(err, "the image cache cannot be used; pulls go on without it") },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up pulling: %w", err)
+	}
+	return puller, nil
 }

@@ -405,3 +405,17 @@ func NeverAvailable(status *corev1alpha1.ObjectSetStatus, rev *engine.Revision, 
 	neverReady := func(p corev1alpha1.PhaseTimes) bool { return p.OpenedAt != nil && p.ReadyAt == nil }
 	return rev.Opened() < len(rev.Phases) || slices.ContainsFunc(status.Timeline, neverReady)
 }
+
+// Argument names an owner in commands.
+func Argument(kind, namespace, name string) string {
+	arg := strings.ToLower(kind) + "/" + name
+	if namespace != "" {
+		arg += " --namespace " + namespace
+	}
+	return arg
+}
+
+// Adopt is the command that makes a Package the user's own that was installed as a dependency.
+func Adopt(kind, namespace, name string) string {
+	return "kubectl annotate " + Argument(kind, namespace, name) + " " + corev1alpha1.AdoptAnnotation + "=true"
+}
