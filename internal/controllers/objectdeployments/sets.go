@@ -73,8 +73,7 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 	changed := false
 	for i, set := range s.sets {
 		due := slices.Contains(d.Archive, i)
-		unfinished := lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived && set.GetDeletionTimestamp() == nil && objectsets.Owns(set)
-		if !due && !(unfinished && s.rollout.Plan().TornDown) {
+		if !due && !(unfinishedArchival(set) && s.rollout.Plan().TornDown) {
 			continue
 		}
 		// This is noted before the write because its answer might be lost.
@@ -151,6 +150,10 @@ func (s *reconciliation) finishDeleted(ctx context.Context) (bool, error) {
 		removed = true
 	}
 	return removed, nil
+}
+
+func unfinishedArchival(set corev1alpha1.GenericObjectSet) bool {
+	return lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived && set.GetDeletionTimestamp() == nil && objectsets.Owns(set)
 }
 
 // revisionState is the input of the decision about revisions.
