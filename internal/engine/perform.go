@@ -12,7 +12,7 @@ import (
 )
 
 // perform performs steps in parallel, fair between owners, and records their results in the memory
-// of the rollout. An error of one step does not stop the others; it is in the object's record. If
+// of the rollout. A refusal of one step does not stop the others; it is in the object's record. If
 // perform returns an error, the caller has to give up: the context ended, or this process does not
 // lead.
 func (e *Engine) perform(ctx context.Context, r *Rollout, steps []phases.Step, background bool) error {

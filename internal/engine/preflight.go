@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -28,13 +29,15 @@ func (e *Engine) enter(ctx context.Context, r *Rollout, entry *phases.Entry) (bo
 		}
 	}
 
+	var failed error
 	err = e.each(ctx, r, false, len(changes), func(i int) error {
 		good, err := run.tryChange(ctx, changes[i])
 		run.mu.Lock()
 		defer run.mu.Unlock()
-		ok = ok && good
-		return err
+		ok, failed = ok && good, cmp.Or(failed, err)
+		return nil // the other changes are tried as well: all refusals are reported at once
 	})
+	err = cmp.Or(err, failed)
 	return ok && err == nil, err
 }
 

@@ -160,8 +160,10 @@ func (r *Rollout) liveState(kind *livestate.KindState, key objects.Key, record *
 
 	if kind.Err != nil {
 		known.Err = kind.Err.Error()
-		if text, about := ExplainTarget(kind.Err, false); about && r.Owner.Remote() {
-			known.Reason, known.Err = ReasonForbidden, text
+		if r.Owner.Remote() {
+			if text, about := ExplainTarget(kind.Err, false); about {
+				known.Reason, known.Err = ReasonForbidden, text
+			}
 		}
 	}
 

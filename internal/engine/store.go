@@ -39,8 +39,8 @@ type Store interface {
 	// into the record, also if there are none.
 	RecordJobs(ctx context.Context, runs map[objects.Key]phases.Run) error
 	Overflow(jobs []objects.Key)
-	// Namespace reads the UID of a namespace that Jobs ran in; its error is apply.IsAbsent if it
-	// does not exist.
+	// Namespace reads the UID of a namespace that Jobs ran in. If it does not exist, the UID is empty
+	// or the error is apply.IsAbsent.
 	Namespace(ctx context.Context, name string) (types.UID, error)
 }
 

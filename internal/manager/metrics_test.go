@@ -1,11 +1,13 @@
 package manager
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -94,6 +96,23 @@ func TestScrapesAreBounded(t *testing.T) {
 	}
 	close(leave)
 	scrapes.Wait()
+}
+
+// A start ends once the process is quiet, and the settings of the collector apply again.
+func TestStartEnds(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), startMost/2)
+	defer cancel()
+	before := debug.SetGCPercent(77)
+	defer debug.SetGCPercent(before)
+	most := debug.SetMemoryLimit(-1)
+
+	start(ctx, most)
+	if ctx.Err() != nil {
+		t.Error("the start did not end")
+	}
+	if percent, limit := debug.SetGCPercent(77), debug.SetMemoryLimit(-1); percent != 77 || limit != most {
+		t.Errorf("GOGC is %d, and the memory limit %d instead of %d", percent, limit, most)
+	}
 }
 
 // TestBodiesOfRequestsAreNeverLogged: client-go logs them from level 8 on, and they can be Secrets

@@ -108,7 +108,7 @@ type position struct{ phase, index int }
 
 // Find returns the desired object and its phase, or nil if the revision does not contain it.
 func (r *Revision) Find(key objects.Key) (*objects.Desired, int) {
-	if r.Size() < indexed {
+	if r.index == nil && r.Size() < indexed {
 		for p, d := range r.Objects() {
 			if d.Key == key {
 				return d, p

@@ -153,8 +153,12 @@ func (w *Waiter) show(last, s progress.State, outcome progress.Outcome, elapsed 
 	return progress.Remember(last, shown)
 }
 
-// pollInterval is the time between two reads of Poll.
-const pollInterval = 500 * time.Millisecond
+const (
+	// pollInterval is the time between two reads of Poll.
+	pollInterval = 500 * time.Millisecond
+	// endingWait is the rest of a wait in which the client may refuse to start a request.
+	endingWait = 400 * time.Millisecond
+)
 
 // Poll calls done until it returns true, or until --timeout passes, which is the error ErrTimeout.
 func (c *Command) Poll(ctx context.Context, done func(context.Context) (bool, error)) error {
@@ -172,7 +176,7 @@ func (c *Command) Poll(ctx context.Context, done func(context.Context) (bool, er
 func (c *Command) Await(ctx context.Context, cl *cluster.Cluster, obj client.Object, name, failing string, cause func() string, done func() (bool, error)) error {
 	err := c.Poll(ctx, func(ctx context.Context) (bool, error) {
 		if err := cl.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-			if end, ok := ctx.Deadline(); ok && time.Until(end) < 2*pollInterval && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
+			if end, ok := ctx.Deadline(); ok && time.Until(end) < endingWait && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
 				<-ctx.Done() // the client does not start a request that cannot end in time
 				return false, ctx.Err()
 			}

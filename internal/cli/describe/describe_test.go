@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -77,6 +78,16 @@ spec:
         limits: {type: object, additionalProperties: {type: object, properties: {cpu: {x-kubernetes-int-or-string: true}}}}
         inner: {type: object, x-kubernetes-validations: [{rule: "self.a == 'a'", message: a is a}], properties: {a: {type: string, enum: [a, b]}}}
 `
+
+// Control characters of a package do not reach the terminal, whatever type their value has.
+func TestLinesAreEscaped(t *testing.T) {
+	t.Parallel()
+	w := writerFor(terminal.Plain())
+	w.line("%s %s %d", "a\x1b[2J", schema.GroupKind{Group: "b\x1b[2J", Kind: "Pod\x1b[2J"}, 1)
+	if strings.Contains(w.String(), "\x1b") {
+		t.Errorf("got %q", w.String())
+	}
+}
 
 func TestReport(t *testing.T) {
 	t.Parallel()

@@ -38,8 +38,11 @@ func writerFor(styles terminal.Styles) *writer { return &writer{terminal.Writer{
 // line adds a line. Its texts are escaped, because authors of packages choose them.
 func (w *writer) line(format string, args ...any) {
 	for i, arg := range args {
-		if text, ok := arg.(string); ok {
-			args[i] = terminal.Line(text)
+		switch arg := arg.(type) {
+		case string:
+			args[i] = terminal.Line(arg)
+		case fmt.Stringer:
+			args[i] = terminal.Line(arg.String())
 		}
 	}
 	w.Line(fmt.Sprintf(format, args...))

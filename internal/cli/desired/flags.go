@@ -245,8 +245,9 @@ func OfferedArgument(arg string) (pkg, version string) {
 	return pkg, version
 }
 
-// PackageOrImage reads an argument PACKAGE[/VERSION]|IMAGE. The version replaces --version. An image names its registry. Without a registry,
-// the text might mean a package with its repository or version.
+// PackageOrImage reads an argument PACKAGE[/VERSION]|IMAGE. The version replaces --version. An image
+// names its registry. Without a registry, the text might mean a package with its repository or
+// version.
 func (f *ChoiceFlags) PackageOrImage(arg string) (pkg string, image name.Reference, err error) {
 	pkg, version := OfferedArgument(arg)
 	if version != "" {

@@ -22,7 +22,7 @@ import (
 // definitionKind is the kind of CustomResourceDefinitions.
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// crdType is a definition.
+// crdType is shorter: a definition is a CustomResourceDefinition.
 type crdType = apiextensionsv1.CustomResourceDefinition
 
 // definitionOf returns the decoded form of a definition that the API server has accepted. The result is

@@ -143,9 +143,11 @@ func treeOf(
 			}
 
 			// A Job that already succeeded with this content is not created again.
-			content := &objects.Desired{Content: drift.ContentDigest(apinames.Default, o.Value)}
-			if leaf.Health == string(status.NotFoundStatus) && recorded[o.Key].Succeeded(content) {
-				leaf.Health, leaf.Message = string(status.CurrentStatus), "completed earlier, and does not run again"
+			if leaf.Health == string(status.NotFoundStatus) {
+				content := &objects.Desired{Content: drift.ContentDigest(apinames.Default, o.Value)}
+				if recorded[o.Key].Succeeded(content) {
+					leaf.Health, leaf.Message = string(status.CurrentStatus), "completed earlier, and does not run again"
+				}
 			}
 			if message := blocking[o.Key]; message != "" {
 				leaf.Message = message

@@ -45,7 +45,8 @@ func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Targe
 		stored: objectsets.Stored{Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{}},
 	}
 
-	if o.rollout.Claims = table; target != nil {
+	o.rollout.Claims = table
+	if target != nil {
 		o.rollout.Owner.Cluster = target.Home
 	}
 	r.owners[key] = o
@@ -69,14 +70,20 @@ func (o *state) release() {
 // forget drops the memory of an owner that no longer exists.
 func (r *Reconciler) forget(key objects.OwnerKey) {
 	r.mu.Lock()
-	if o := r.owners[key]; o != nil {
-		delete(r.owners, key)
-		o.unwatch()
-		o.release()
-		r.dropClaims(o.rollout.Claims)
-	}
+	o := r.owners[key]
+	delete(r.owners, key)
 	r.mu.Unlock()
 	r.quota.Count(memoryKey(key), 0)
+
+	// The work for all objects of the owner is done without the lock of all owners.
+	if o != nil {
+		o.unwatch()
+		o.release()
+		r.mu.Lock()
+		r.dropClaims(o.rollout.Claims)
+		r.mu.Unlock()
+	}
+
 	r.Owners.Follow(key, nil)
 	if r.Targets != nil {
 		r.Targets.Release(key.String())

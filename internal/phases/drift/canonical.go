@@ -46,6 +46,12 @@ func (e *encoder) value(value any) {
 		e.buf = append(e.buf, ']')
 	case map[string]any:
 		e.fields(value)
+	case map[string]string: // labels; a copy is cheaper than a round trip through JSON
+		fields := make(map[string]any, len(value))
+		for k, v := range value {
+			fields[k] = v
+		}
+		e.fields(fields)
 	default:
 		if !e.number(value) {
 			e.value(decoded(value))

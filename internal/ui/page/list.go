@@ -45,8 +45,9 @@ func RowOf(pkg corev1alpha1.GenericPackage) Row {
 	r := Row{
 		Target: t, Summary: s.Summary(), Image: short(s.Image, pageLineBytes), Revision: pkg.PackageStatus().Revision, Created: pkg.GetCreationTimestamp(),
 	}
-	r.Steps = allSteps(s)
-	r.Steps = r.Steps[:min(len(r.Steps), mostSteps)]
+	first := s
+	first.Phases = s.Phases[:min(len(s.Phases), mostSteps)]
+	r.Steps = allSteps(first)
 	if pkg.PackageSpec().PackageRef != nil {
 		r.Package = progress.SubjectOf(pkg)
 	}

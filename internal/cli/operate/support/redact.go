@@ -86,7 +86,8 @@ func forms(values []string) iter.Seq[string] {
 	}
 }
 
-// Complete reports whether texts are searched for all values.
+// Complete reports whether texts are searched for all values. If there are too many, every text of
+// several words is withheld.
 func (r *Redactor) Complete() bool { return !r.tooMany }
 
 // withheldText replaces a text that cannot be searched.
