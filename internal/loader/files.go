@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path"
+	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,15 @@ func ReadFolder(dir string) (Files, error) { return archive.ReadFolder(dir) }
 
 // ReadImage reads a package from an image.
 func ReadImage(ctx context.Context, img v1.Image) (Files, error) { return archive.ReadImage(ctx, img) }
+
+// RepositoryOf returns a reference without tag and digest.
+func RepositoryOf(ref string) string {
+	ref, _, _ = strings.Cut(ref, "@")
+	if colon := strings.LastIndexByte(ref, ':'); colon > strings.LastIndexByte(ref, '/') {
+		ref = ref[:colon]
+	}
+	return ref
+}
 
 // isObjectFile reports whether a file has objects: YAML other than the manifest, the lock and
 // helpers of templates.

@@ -20,15 +20,6 @@ const statusImagesBytes = 8 << 10 // limit of the images in a status, as JSON: a
 // lockedImages are the images of a lock by the references that templates see.
 type lockedImages map[string]corev1alpha1.PackageImage
 
-// repositoryOf strips tag and digest from a reference.
-func repositoryOf(ref string) string {
-	ref, _, _ = strings.Cut(ref, "@")
-	if colon := strings.LastIndexByte(ref, ':'); colon > strings.LastIndexByte(ref, '/') {
-		ref = ref[:colon]
-	}
-	return ref
-}
-
 // lockedImages returns the images of the lock. refs are their references by name.
 func (l *load) lockedImages(refs map[string]string) lockedImages {
 	lock := l.unit.result.Lock
@@ -48,7 +39,7 @@ func (l *load) lockedImages(refs map[string]string) lockedImages {
 		}
 		image, _, _ = strings.Cut(image, "@")
 		if image != written {
-			l.rewritten[repositoryOf(image)] = true
+			l.rewritten[RepositoryOf(image)] = true
 		}
 		_, digest, _ := strings.Cut(refs[img.Name], "@")
 		// If two names have the same locked image, the first by name wins, in any order of the

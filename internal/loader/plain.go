@@ -30,8 +30,7 @@ func HasManifest(files Files) bool {
 // IsPlainManifest reports whether Plain reads the file at a path: YAML or JSON outside of hidden
 // folders.
 func IsPlainManifest(p string) bool {
-	hidden := slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool { return strings.HasPrefix(part, ".") })
-	return !hidden && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(p))
+	return !hidden(p) && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(p))
 }
 
 // Declared is the metadata that a repository provides for plain manifests, which have no manifest

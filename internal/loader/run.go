@@ -99,7 +99,7 @@ func (r *reader) sourceOf(v violation.Violation) violation.Violation {
 // lock was rewritten to, because templates take references apart.
 func (r *reader) isRewritten(ref string) bool {
 	_, locked := r.locked[ref]
-	return locked || r.rewritten[repositoryOf(ref)]
+	return locked || r.rewritten[RepositoryOf(ref)]
 }
 
 // ignoredEntry has fields that others own, for objects of a kind. The manifest or the Package

@@ -17,9 +17,7 @@ import (
 // client sends the requests of one fetch: to one server, and to the targets of its redirects.
 type client struct {
 	http.Client
-	opts Options
-	// field is the field of the source, for messages.
-	field  string
+	opts   Options
 	server *url.URL
 	// authorization is the header for the server. It is never sent to others.
 	authorization string
@@ -42,7 +40,7 @@ func (f *Fetcher) client(field string, server *url.URL, c credentials, namespace
 		return nil, permanent("Use https.", "%s: the credentials of the Secret %q would be sent by plain HTTP", field, c.name)
 	}
 
-	own := &client{opts: f.opts, field: field, server: server, authorization: authorization}
+	own := &client{opts: f.opts, server: server, authorization: authorization}
 	dialer := f.dialer(namespaced)
 	own.transport = &http.Transport{
 		Proxy:                  dialer.Proxy,
@@ -94,7 +92,7 @@ func (c *client) roundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 
-	resp.Body = outbound.NewBody(ctx, cancel, resp.Body, c.bounds(ctx, r.URL.Hostname()))
+	resp.Body = outbound.NewBody(ctx, cancel, resp.Body, boundsOf(ctx, r.URL.Hostname()))
 	return resp, nil
 }
 
@@ -124,23 +122,20 @@ func (f *Fetcher) dialer(namespaced bool) *outbound.Dialer {
 		if err != nil {
 			return err
 		}
-		return checkAddress(f.opts.Policy, host, ip, namespaced)
+		switch refused := f.opts.Policy.Refuses(ip, namespaced); refused {
+		case "":
+			return nil
+		case outbound.RefusedPrivate:
+			return permanent(outbound.PrivateRemedy, notFetched, refused.At(host, ip))
+		default:
+			return permanent("If that is intended, start the manager with --allow-local-sources.", notFetched, refused.At(host, ip))
+		}
 	}}
 }
 
-// checkAddress refuses addresses of the manager's own pod and node, of cloud services and, for
-// namespaced repositories, private addresses.
-func checkAddress(policy outbound.Policy, host string, ip outbound.Address, namespaced bool) error {
-	refused := policy.Refuses(ip, namespaced)
-	if refused == "" {
-		return nil
-	}
-	remedy := "If that is intended, start the manager with --allow-local-sources."
-	if refused == outbound.RefusedPrivate {
-		remedy = outbound.PrivateRemedy
-	}
-	return permanent(remedy, "%s, which sources may not be fetched from", refused.At(host, ip))
-}
+// notFetched is the error of addresses of the manager's own pod and node, of cloud services and, for
+// namespaced repositories, of private addresses.
+const notFetched = "%s, which sources may not be fetched from"
 
 // bodyLimitKey is the key of withBodyLimit.
 type bodyLimitKey struct{}
@@ -150,8 +145,8 @@ func withBodyLimit(ctx context.Context, n int64) context.Context {
 	return context.WithValue(ctx, bodyLimitKey{}, n)
 }
 
-// bounds returns the limits of a body, which ends as well if it arrives too slowly.
-func (c *client) bounds(ctx context.Context, host string) outbound.Bounds {
+// boundsOf returns the limits of a body, which ends as well if it arrives too slowly.
+func boundsOf(ctx context.Context, host string) outbound.Bounds {
 	limit, ok := ctx.Value(bodyLimitKey{}).(int64)
 	if !ok {
 		limit = limits.DownloadBytes

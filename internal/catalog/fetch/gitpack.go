@@ -327,13 +327,9 @@ func (c *checkout) entry(e treeEntry, p string, depth int) error {
 	if !keeps(p, c.folder) {
 		return nil
 	}
-	return c.file(e, p)
-}
-
-// file adds a file. A file beyond the limit is an error, because offering a repository without it
-// would withdraw versions.
-func (c *checkout) file(e treeEntry, p string) error {
 	object, ok := c.objects[e.hash]
+	// A file beyond the limit is an error, because offering a repository without it would withdraw
+	// versions.
 	if !ok || object.large || len(object.data) > limits.FileBytes {
 		return permanent("Split it.", "the file %.200q has more than %d bytes", p, limits.FileBytes)
 	}

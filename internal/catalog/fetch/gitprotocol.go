@@ -209,9 +209,10 @@ func (g *gitSession) fetch(ctx context.Context, commit string, pack io.Writer) e
 	defer func() { _ = body.Close() }()
 	p := newPackets(body)
 	if g.v2 {
-		err = p.skipTo("packfile")
+		err = p.skipTo("packfile", packetFlush)
 	} else {
-		err = p.skipNAK()
+		// The shallow commits precede the packet that there is nothing in common.
+		err = p.skipTo("NAK", packetDelimiter)
 	}
 
 	if err != nil {
@@ -250,32 +251,17 @@ func (g *gitSession) fetchV0(commit string) string {
 	return m + "0000" + packet("done")
 }
 
-// skipTo reads up to the start of a section.
-func (p *packets) skipTo(section string) error {
+// skipTo reads up to a line. A packet of the kind end means that there is no such line.
+func (p *packets) skipTo(wanted string, end int) error {
 	for {
 		line, kind, err := p.line()
 		switch {
 		case err != nil:
 			return err
-		case kind == packetData && line == section:
+		case kind == packetData && line == wanted:
 			return nil
-		case kind == packetFlush || kind == packetEnd:
+		case kind == end || kind == packetEnd:
 			return gitDamaged("it has no pack")
-		}
-	}
-}
-
-// skipNAK reads the shallow commits, and the packet that there is nothing in common.
-func (p *packets) skipNAK() error {
-	for {
-		line, kind, err := p.line()
-		switch {
-		case err != nil:
-			return err
-		case kind == packetEnd || kind == packetDelimiter:
-			return gitDamaged("it has no pack")
-		case kind == packetData && line == "NAK":
-			return nil
 		}
 	}
 }
@@ -292,7 +278,10 @@ func (s *sideband) Read(b []byte) (int, error) {
 		data, kind, err := s.next()
 		switch {
 		case err != nil:
-			return 0, unexpected(err)
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF // the pack is not complete
+			}
+			return 0, err
 		case kind != packetData:
 			return 0, io.EOF
 		case len(data) == 0:
@@ -306,14 +295,6 @@ func (s *sideband) Read(b []byte) (int, error) {
 	n := copy(b, s.rest)
 	s.rest = s.rest[n:]
 	return n, nil
-}
-
-// unexpected turns the end of the stream into an error, because the pack is not complete.
-func unexpected(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // copyPack copies the pack up to the limit. Its checksum is verified when it is read.

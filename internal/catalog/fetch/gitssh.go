@@ -2,9 +2,9 @@ package fetch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -101,17 +101,14 @@ func (g *gitSSH) request(ctx context.Context, message []byte) (io.ReadCloser, er
 
 // answer reads from the session up to the end of the answer by the protocol, and not beyond.
 func (g *gitSSH) answer(ctx context.Context) io.ReadCloser {
-	limit, _ := ctx.Value(bodyLimitKey{}).(int64)
+	bounds := boundsOf(ctx, g.host)
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(ctx, func() {
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 			_ = g.conn.Close()
 		}
 	})
-	return outbound.NewBody(ctx, cancel, &sshAnswer{g, stop}, outbound.Bounds{
-		Bytes: limit, TooLong: permanent("Make the repository smaller.", "%s sent more than %d bytes, the limit", g.host, limit),
-		Stall: limits.StallTimeout, Stalled: &Error{Details: fmt.Sprintf("%s sent less than %d bytes in %v", g.host, limits.StallBytes, limits.StallTimeout)},
-	})
+	return outbound.NewBody(ctx, cancel, &sshAnswer{g, stop}, bounds)
 }
 
 // sshAnswer is the output of the session up to the end of one answer.
@@ -180,13 +177,8 @@ func sshConfig(u *url.URL, address string, secret credentials) (*ssh.ClientConfi
 		return nil, permanent("Write lines as ssh-keyscan prints them.", "git.secretRef: the known_hosts of the Secret %q cannot be read", secret.name)
 	}
 
-	user := u.User.Username()
-	if user == "" {
-		user = "git"
-	}
-
 	return &ssh.ClientConfig{
-		User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)},
+		User: cmp.Or(u.User.Username(), "git"), Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)},
 		HostKeyCallback: db.HostKeyCallback(), HostKeyAlgorithms: db.HostKeyAlgorithms(address),
 		ClientVersion: "SSH-2.0-lockstep",
 	}, nil

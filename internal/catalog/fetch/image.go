@@ -29,7 +29,10 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 		return nil, refusal.About(spec.Ref)
 	}
 
-	access := registry.Access{Namespace: s.Namespace, Keychain: s.Keychain, Own: s.OwnOnly, Selection: f.imageFiles(folder)}
+	access := registry.Access{Namespace: s.Namespace, Keychain: s.Keychain, Own: s.OwnOnly, Selection: &archive.Selection{
+		Keep:    func(p string) bool { return p == loader.ImagesLock || keeps(p, folder) },
+		Entries: limits.RepositoryEntries, Files: limits.RepositoryFiles, Bytes: f.opts.Bytes,
+	}}
 	ref, tag := spec.Ref, ""
 	if s.Image.Rewritten {
 		// An administrator names this registry for all namespaces. It can be at a private address,
@@ -46,7 +49,7 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 		if tag, err = versions.Highest(*spec.TagSelection, "spec.source.image.tagSelection", tags); err != nil {
 			return nil, permanent("", "image.tagSelection: %v", err)
 		}
-		ref = RepositoryOf(ref) + ":" + tag
+		ref = loader.RepositoryOf(ref) + ":" + tag
 	}
 
 	digest, err := puller.Resolve(ctx, ref)
@@ -54,7 +57,7 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 		return nil, pullError(err)
 	}
 
-	repository, knownDigest := RepositoryOf(ref), digestOfValidator(known)
+	repository, knownDigest := loader.RepositoryOf(ref), Unverified(known)
 	outcome, validator, err := verify(ctx, puller, &s, repository+"@"+digest, digest, known)
 	if err != nil {
 		return nil, err
@@ -73,7 +76,7 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 		return nil, pullError(err)
 	}
 
-	relocated, err := Relocate(ctx, puller, repository, RepositoryOf(spec.Ref), digest, image.Files)
+	relocated, err := Relocate(ctx, puller, repository, loader.RepositoryOf(spec.Ref), digest, image.Files)
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +98,9 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 // verified it.
 const verifiedMark = " verified by "
 
-// digestOfValidator returns the digest in a validator of an image.
-func digestOfValidator(validator string) string {
+// Unverified returns a validator for the same content without the mark of verification, which is the
+// digest of an image.
+func Unverified(validator string) string {
 	digest, _, _ := strings.Cut(validator, verifiedMark)
 	return digest
 }
@@ -107,9 +111,6 @@ func VerifiedBy(validator string) string {
 	_, key, _ := strings.Cut(validator, verifiedMark)
 	return key
 }
-
-// Unverified returns a validator for the same content without the mark of verification.
-func Unverified(validator string) string { return digestOfValidator(validator) }
 
 // verify verifies an image, unless it is already known to be verified, and returns its validator.
 // The error is an *imagepolicy.Refusal if the image must not be used.
@@ -132,23 +133,6 @@ func verify(ctx context.Context, puller *registry.Puller, s *Source, ref, digest
 	}
 
 	return outcome, validator, nil
-}
-
-// imageFiles selects documents below a folder, and the lock of a bundle.
-func (f *Fetcher) imageFiles(folder string) *archive.Selection {
-	return &archive.Selection{
-		Keep:    func(p string) bool { return p == loader.ImagesLock || keeps(p, folder) },
-		Entries: limits.RepositoryEntries, Files: limits.RepositoryFiles, Bytes: f.opts.Bytes,
-	}
-}
-
-// RepositoryOf returns a reference without tag and digest.
-func RepositoryOf(ref string) string {
-	ref, _, _ = strings.Cut(ref, "@")
-	if i := strings.LastIndexByte(ref, ':'); i > strings.LastIndexByte(ref, '/') {
-		ref = ref[:i]
-	}
-	return ref
 }
 
 // pullError turns an error of package registry into an error of this package.

@@ -30,7 +30,10 @@ func Relocate(ctx context.Context, puller *registry.Puller, pulled, repository, 
 
 	files = maps.Clone(files)
 	delete(files, loader.ImagesLock)
-	digests := lockedDigests(lock)
+	digests := map[string]bool{} // also of images without kbld's annotation
+	for _, m := range lockedImage.FindAllSubmatch(lock, -1) {
+		digests[string(m[1])] = true
+	}
 	if len(digests) == 0 {
 		return files, nil
 	}
@@ -61,19 +64,6 @@ func Relocate(ctx context.Context, puller *registry.Puller, pulled, repository, 
 // lockedImage matches a line of the list.
 var lockedImage = regexp.MustCompile(`(?m)^[ \t]*(?:-[ \t]+)?image:[ \t]*["']?[0-9A-Za-z][0-9A-Za-z._:/-]*@(sha256:[0-9a-f]{64})\b`)
 
-// lockedDigests returns the digests of all images in a lock, including images without kbld's
-// annotation.
-func lockedDigests(lock []byte) map[string]bool {
-	digests := map[string]bool{}
-	for _, m := range lockedImage.FindAllSubmatch(lock, -1) {
-		digests[string(m[1])] = true
-	}
-	return digests
-}
-
-// lockID is the annotation of an image with the name that manifests use.
-const lockID = "kbld.carvel.dev/id"
-
 // lockedImages returns the references in a list by the names that manifests use. An unreadable list
 // has none.
 func lockedImages(lock []byte) map[string]string {
@@ -84,8 +74,8 @@ func lockedImages(lock []byte) map[string]string {
 		for _, item := range list {
 			image, _ := item.(map[string]any)
 			ref, _ := image["image"].(string)
-			annotations, _ := image["annotations"].(map[string]any)
-			if id, _ := annotations[lockID].(string); id != "" && locked.FindString(ref) == ref && ref != "" {
+			annotations, _ := image["annotations"].(map[string]any) // with the name that manifests use
+			if id, _ := annotations["kbld.carvel.dev/id"].(string); id != "" && locked.FindString(ref) == ref && ref != "" {
 				images[id] = ref
 			}
 		}

@@ -9,7 +9,7 @@ import (
 
 // temporary is a download on disk, in an unnamed file that disappears when it is closed.
 type temporary struct {
-	file      *os.File
+	file      *os.File // not embedded: io.Copy would write to it without the account
 	fetcher   *Fetcher
 	namespace string
 	// free is the number of reserved bytes on disk that are not written yet.

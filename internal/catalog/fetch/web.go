@@ -52,7 +52,10 @@ func (f *Fetcher) http(ctx context.Context, s Source, known string) (*Result, er
 	}
 
 	defer c.close()
-	d := &download{client: c, fetcher: f, namespace: s.Namespace, secret: secret, url: u, known: parseWebValidator(known), sha256: spec.SHA256}
+	d := &download{client: c, fetcher: f, namespace: s.Namespace, secret: secret, url: u, sha256: spec.SHA256}
+	if json.Unmarshal([]byte(known), &d.known) != nil {
+		d.known = webValidator{} // text of another form: the file is downloaded
+	}
 	defer d.close()
 	where := "http: " + outbound.ShowURL(u)
 	if err := d.get(ctx); err != nil {
@@ -72,12 +75,7 @@ func (f *Fetcher) http(ctx context.Context, s Source, known string) (*Result, er
 		return nil, classify(ctx, where, secret, err)
 	}
 
-	revision := d.got.ETag
-	if revision == "" {
-		revision = "sha256:" + d.got.SHA256
-	}
-
-	return &Result{Files: files, Revision: revision, Validator: string(validator)}, nil
+	return &Result{Files: files, Revision: cmp.Or(d.got.ETag, "sha256:"+d.got.SHA256), Validator: string(validator)}, nil
 }
 
 // parseURL parses a URL without credentials.
@@ -94,15 +92,6 @@ func parseURL(field, text string) (*url.URL, error) {
 		return nil, permanent("Write it as https://host/path.", "%s names no host", field)
 	}
 	return u, nil
-}
-
-// parseWebValidator returns an empty validator for text of another form, so that the file is
-// downloaded.
-func parseWebValidator(text string) (v webValidator) {
-	if json.Unmarshal([]byte(text), &v) != nil {
-		return webValidator{}
-	}
-	return v
 }
 
 // download is one file, with its validator before and after.

@@ -113,7 +113,7 @@ func (r *RegistryFlags) PullManifests(ctx context.Context, ref, written string, 
 	if err != nil {
 		return nil, Advise(err)
 	}
-	image.Files, err = fetch.Relocate(ctx, puller, fetch.RepositoryOf(ref), fetch.RepositoryOf(written), image.Digest, image.Files)
+	image.Files, err = fetch.Relocate(ctx, puller, loader.RepositoryOf(ref), loader.RepositoryOf(written), image.Digest, image.Files)
 
 	return image, err
 }

@@ -155,7 +155,7 @@ func (p *Pipeline) timed(ctx context.Context, puller *registry.Puller, ref strin
 // reference as written, because policies refer to that one. It does not change the pulled files,
 // which can be shared.
 func relocated(ctx context.Context, puller *registry.Puller, pulled, written string, image *registry.Image) (*registry.Image, error) {
-	files, err := fetch.Relocate(ctx, puller, fetch.RepositoryOf(pulled), fetch.RepositoryOf(written), image.Digest, image.Files)
+	files, err := fetch.Relocate(ctx, puller, loader.RepositoryOf(pulled), loader.RepositoryOf(written), image.Digest, image.Files)
 	if err != nil {
 		return nil, err
 	}
