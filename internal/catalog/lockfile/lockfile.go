@@ -26,7 +26,6 @@ type Options struct {
 
 // File is the lock of one part of a package.
 type File struct {
-	Component string
 	// Path is the path of the file below the package's folder.
 	Path string
 	Data []byte
@@ -71,7 +70,7 @@ func (u *unit) compute(ctx context.Context) (*File, error) {
 		return nil, err
 	}
 
-	file := &File{Component: u.part.Component, Path: path.Join(u.part.Folder, lockPath(u.part.Files))}
+	file := &File{Path: path.Join(u.part.Folder, lockPath(u.part.Files))}
 	_, exists := u.part.Files[lockPath(u.part.Files)]
 	if len(spec.Images) == 0 && len(spec.Dependencies) == 0 {
 		if !exists {
@@ -103,7 +102,7 @@ func (u *unit) read() (*manifestsv1alpha1.PackageManifestSpec, *manifestsv1alpha
 	result, problems := manifest.Read(u.part.Files, u.part.Component)
 	var wrong violation.Violations
 	for _, p := range problems {
-		if !isLock(p.Path) && !slices.Contains(ofLock, p.Reason) {
+		if p.Path != lockName && p.Path != lockNameYML && !slices.Contains(ofLock, p.Reason) {
 			p.Component = u.part.Component
 			wrong = append(wrong, p)
 		}
@@ -126,9 +125,6 @@ const (
 	lockName    = "manifest.lock.yaml"
 	lockNameYML = "manifest.lock.yml"
 )
-
-// isLock reports whether a path is a lock's.
-func isLock(p string) bool { return p == lockName || p == lockNameYML }
 
 // lockPath returns the path of the lock to write.
 func lockPath(files loader.Files) string {

@@ -30,11 +30,7 @@ type Offered struct {
 // local is empty for a ClusterPackage. The specs can be in any order and belong to any packages. A
 // nil visible means all repositories. The result has the order of the specs' parts.
 func Candidates(name string, local, cluster []corev1alpha1.AvailablePackageSpec, visible func(repository string) bool) []Offered {
-	offered := []Offered{}
-	for o := range Each(name, local, cluster, visible) {
-		offered = append(offered, o)
-	}
-	return offered
+	return slices.AppendSeq([]Offered{}, Each(name, local, cluster, visible))
 }
 
 // Each is Candidates as an iterator.

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
@@ -62,7 +61,7 @@ func ReadWith(files map[string][]byte, o Options) (*Content, error) {
 
 	r := &reader{opts: o, packages: map[string]*offered{}, ignored: map[string]int{}, schemas: map[digest]*runtime.RawExtension{}}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if !isRead(name) {
+		if !loader.IsPlainManifest(name) {
 			continue
 		}
 		r.file(name, files[name])
@@ -87,15 +86,6 @@ func tooLarge(files map[string][]byte) error {
 		return fmt.Errorf("the files of the repository have %d bytes; the limit is %d: offer fewer versions, or split it into several repositories", size, limits.RepositoryBytes)
 	}
 	return nil
-}
-
-// isRead reports whether a file can have documents. Hidden files and folders are skipped.
-func isRead(name string) bool {
-	switch path.Ext(name) {
-	case ".yaml", ".yml", ".json":
-		return !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.")
-	}
-	return false
 }
 
 // reader collects the offers in the documents of a repository.
@@ -128,21 +118,16 @@ func (r *reader) file(name string, data []byte) {
 	problems = append(problems, r.problems...)
 	slices.SortStableFunc(problems, func(a, b violation.Violation) int { return cmp.Compare(a.Document, b.Document) })
 	if r.opts.Withheld[name] {
-		for i := range problems {
-			problems[i] = positionOf(problems[i])
+		// Only the positions are kept, because fields and objects can quote the file as well.
+		for i, v := range problems {
+			problems[i] = violation.Violation{
+				Reason: v.Reason, Path: v.Path, Document: v.Document, Line: v.Line,
+				Details: "the file comes from a Secret, so messages do not quote it", Remedy: "kubectl package repository build shows the problems of a file.",
+			}
 		}
 	}
 
 	r.keep(problems...)
-}
-
-// positionOf reduces a problem to its position, because fields and objects can quote the file as
-// well.
-func positionOf(v violation.Violation) violation.Violation {
-	return violation.Violation{
-		Reason: v.Reason, Path: v.Path, Document: v.Document, Line: v.Line,
-		Details: "the file comes from a Secret, so messages do not quote it", Remedy: "kubectl package repository build shows the problems of a file.",
-	}
 }
 
 // keep adds problems up to the limit and counts the others.

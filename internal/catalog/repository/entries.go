@@ -2,6 +2,7 @@ package repository
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -36,7 +37,7 @@ func (r *reader) repositoryEntry() {
 		Image: e.Image + "@" + e.Digest, Revision: e.Revision, Retracted: e.Retracted, Constraints: constraintsOf(e.Constraints),
 		Release: e.Release, Provides: e.Provides, Dependencies: e.Dependencies, UniqueInScope: uniqueIn(&e), Scopes: e.scopes(), ConfigSchema: r.schema(e.ConfigSchema),
 	}
-	name, field := e.catalogueName(), "data.name"
+	name, field := cmp.Or(e.PackageName, e.Name), "data.name"
 	if e.PackageName != "" {
 		field = "data.packageName"
 	}

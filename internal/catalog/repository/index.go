@@ -30,9 +30,6 @@ type Entry struct {
 // name is the metadata.name of the entry, as Package Operator builds it.
 func (e *Entry) name() string { return e.Name + "." + e.hex() }
 
-// catalogueName is the name of the package in catalogues.
-func (e *Entry) catalogueName() string { return cmp.Or(e.PackageName, e.Name) }
-
 func (e *Entry) hex() string { return strings.TrimPrefix(e.Digest, digestPrefix) }
 
 // digestPrefix is the algorithm that files omit.

@@ -42,17 +42,13 @@ func (r *reporter) dependencies(field, self string, provides []corev1alpha1.Prov
 type carvelDependency struct {
 	Name       string                    `json:"name"`
 	GVK        *corev1alpha1.ProvidedAPI `json:"gvk"`
-	PackageRef *carvelPackageRef         `json:"packageRef"`
-}
-
-type carvelPackageRef struct {
-	RefName          string           `json:"refName"`
-	VersionSelection *carvelSelection `json:"versionSelection"`
-}
-
-type carvelSelection struct {
-	Constraints string                    `json:"constraints"`
-	Prereleases *corev1alpha1.Prereleases `json:"prereleases"`
+	PackageRef *struct {
+		RefName          string `json:"refName"`
+		VersionSelection *struct {
+			Constraints string                    `json:"constraints"`
+			Prereleases *corev1alpha1.Prereleases `json:"prereleases"`
+		} `json:"versionSelection"`
+	} `json:"packageRef"`
 }
 
 // requirements reads the dependencies of a Package, the APIs it brings, and how often it can be

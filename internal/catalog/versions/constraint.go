@@ -117,9 +117,6 @@ func (c *Constraint) Admits(v *semver.Version, pre *corev1alpha1.Prereleases) bo
 	return c.admission(pre).admits(v) && c.contains(v)
 }
 
-// Names reports whether the constraint is this single version.
-func (c *Constraint) Names(v *semver.Version) bool { return c.names(v) }
-
 // String returns the text of the constraint.
 func (c *Constraint) String() string { return c.text }
 
@@ -130,8 +127,8 @@ func (c *Constraint) contains(v *semver.Version) bool {
 	})
 }
 
-// names reports whether the constraint is this single version.
-func (c *Constraint) names(v *semver.Version) bool {
+// Names reports whether the constraint is this single version.
+func (c *Constraint) Names(v *semver.Version) bool {
 	if len(c.groups) != 1 || len(c.groups[0].terms) != 1 {
 		return false
 	}

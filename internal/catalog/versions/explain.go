@@ -55,15 +55,14 @@ func (s *selection) explainNone(remaining []Remaining) string {
 	if nearest := s.nearest(limits.NearestVersions, func(int) bool { return true }); len(nearest) > 0 {
 		text += "; nearest: " + strings.Join(nearest, ", ")
 	}
-	if s.request.Selection.Prereleases == nil && slices.ContainsFunc(s.considered, s.wouldFitAsPrerelease) {
+	// Only the missing setting for prereleases excludes such a version.
+	wouldFit := func(c Considered) bool {
+		return s.filters[s.stage[c.Index]].name == FilterPrereleases && s.isWithin(c.Index)
+	}
+	if s.request.Selection.Prereleases == nil && slices.ContainsFunc(s.considered, wouldFit) {
 		text += "; to let prereleases take part, set " + s.field + ".prereleases: {}"
 	}
 	return text + s.stays()
-}
-
-// wouldFitAsPrerelease reports whether only the missing setting for prereleases excludes a version.
-func (s *selection) wouldFitAsPrerelease(c Considered) bool {
-	return s.filters[s.stage[c.Index]].name == FilterPrereleases && s.isWithin(c.Index)
 }
 
 // explainDowngrade explains why the highest version that fits is not chosen.

@@ -179,7 +179,7 @@ func (s *selection) whyNotInstallable(i int) string {
 
 // whyRetracted permits a retracted version if it is installed, or if the constraint names it.
 func (s *selection) whyRetracted(i int) string {
-	if s.candidates[i].Retracted == "" || s.isPresent(i) || s.constraint.names(s.parsed[i]) {
+	if s.candidates[i].Retracted == "" || s.isPresent(i) || s.constraint.Names(s.parsed[i]) {
 		return ""
 	}
 	return "is retracted: " + shortened(s.candidates[i].Retracted)
