@@ -1,12 +1,14 @@
 package loader
 
 import (
+	"cmp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/manifest"
 	"lockstep.run/lockstep/internal/loader/patch"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
@@ -28,7 +30,9 @@ func (l *load) adjustments() *patch.Set {
 
 	l.add(checkCommonMetadata(&l.opts.CommonMetadata)...)
 	l.add(checkDefaultNamespace(l.opts)...)
-	l.checkIgnoredFields()
+	manifest.CheckIgnoredFields(l.opts.IgnoredFields, func(field, remedy, format string, args ...any) {
+		l.add(violation.Violation{Reason: violation.ReasonPatchInvalid, Field: field}.Because(cmp.Or(remedy, "Correct spec.ignoredFields of the Package."), format, args...))
+	})
 	if mode := string(l.opts.CollisionProtection); mode != "" {
 		if remedy, ok := checkCollisionMode(mode); !ok {
 			l.add(violation.Violation{Reason: violation.ReasonConfigInvalid, Field: "spec.collisionProtection"}.Because(remedy, "%q is not a valid mode", mode))
@@ -36,14 +40,6 @@ func (l *load) adjustments() *patch.Set {
 	}
 
 	return set
-}
-
-// unusedPatches reports patches that match no object. A patch that silently stops matching after an
-// update would undo a change that the user relies on.
-func (l *load) unusedPatches(set *patch.Set) {
-	for _, source := range set.Unused() {
-		l.add(violation.Violation{Reason: violation.ReasonPatchInvalid, Field: source}.Because("Correct its target, or remove the patch.", "it matches no object of the package"))
-	}
 }
 
 // enginePrefix starts the labels and annotations of the engine, under Package Operator's domain.

@@ -11,13 +11,6 @@ import (
 	"lockstep.run/lockstep/internal/objects/spelling"
 )
 
-// assignment reads the annotations that place an object in the rollout.
-func (c *check) assignment(annotations map[string]any) {
-	c.phase(annotations)
-	c.collisionProtection(annotations)
-	c.conditionMappings(annotations)
-}
-
 // phase reads the phase and its class. A misspelt annotation and an unknown phase get a suggestion.
 func (c *check) phase(annotations map[string]any) {
 	field := annotationField(corev1alpha1.PhaseAnnotation)

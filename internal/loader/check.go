@@ -50,7 +50,9 @@ func (c *check) run() *object {
 	c.scope()
 	annotations := c.ignoredFields(c.annotations())
 	c.labels()
-	c.assignment(annotations)
+	c.phase(annotations)
+	c.collisionProtection(annotations)
+	c.conditionMappings(annotations)
 	c.secrets(annotations)
 	if len(c.problems) > 0 {
 		return nil

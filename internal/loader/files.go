@@ -1,12 +1,10 @@
 package loader
 
 import (
-	"context"
 	"encoding/json"
 	"path"
 	"strings"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lockstep.run/lockstep/internal/loader/archive"
@@ -19,9 +17,6 @@ type Files = archive.Files
 
 // ReadFolder reads a package from a folder.
 func ReadFolder(dir string) (Files, error) { return archive.ReadFolder(dir) }
-
-// ReadImage reads a package from an image.
-func ReadImage(ctx context.Context, img v1.Image) (Files, error) { return archive.ReadImage(ctx, img) }
 
 // RepositoryOf returns a reference without tag and digest.
 func RepositoryOf(ref string) string {

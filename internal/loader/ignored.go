@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/loader/manifest"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
@@ -26,23 +25,6 @@ func (l *load) ignoredEntries() []*ignoredEntry {
 		all = append(all, &ignoredEntry{IgnoredFields: &l.opts.IgnoredFields[i], source: fmt.Sprintf("spec.ignoredFields[%d]", i)})
 	}
 	return all
-}
-
-// checkIgnoredFields checks the entries of the Package.
-func (l *load) checkIgnoredFields() {
-	manifest.CheckIgnoredFields(l.opts.IgnoredFields, func(field, remedy, format string, args ...any) {
-		l.add(violation.Violation{Reason: violation.ReasonPatchInvalid, Field: field}.Because(cmp.Or(remedy, "Correct spec.ignoredFields of the Package."), format, args...))
-	})
-}
-
-// unusedIgnoredFields reports entries of the Package that match no object.
-func (l *load) unusedIgnoredFields(all []*ignoredEntry) {
-	for _, f := range all {
-		if f.source != "" && !f.used.Load() {
-			l.add(violation.Violation{Reason: violation.ReasonPatchInvalid, Field: f.source}.Because(
-				"Correct its kind and name, or remove it.", "it matches no object of the package"))
-		}
-	}
 }
 
 // ignoredFields puts all fields of the object that others own into its annotation, where the

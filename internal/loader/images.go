@@ -60,23 +60,6 @@ type imageField struct {
 	kind      string
 }
 
-// ref returns the image as written, cut if it is too long to show. It is a copy, so that it does
-// not keep the document in memory.
-func (f *imageField) ref() string {
-	return strings.Clone(f.text[:min(len(f.text), limits.ReferenceBytes+1)])
-}
-
-// by returns the user of the image, such as "container web".
-func (f *imageField) by() string {
-	name, _ := f.user["name"].(string)
-	return f.kind + " " + name[:min(len(name), limits.LineBytes)]
-}
-
-// isLocal reports whether the image is never pulled.
-func (f *imageField) isLocal() bool {
-	return f.of["imagePullPolicy"] == "Never" || f.of["pullPolicy"] == "Never"
-}
-
 // imagesOf rewrites the images of containers and image volumes once each. It returns all images
 // that the object names, except the lock's, which are already rewritten.
 func (c *check) imagesOf() []string {
@@ -84,17 +67,22 @@ func (c *check) imagesOf() []string {
 	out := make([]string, len(fields))
 	for i := range fields {
 		f := &fields[i]
-		out[i] = f.ref()
+		// It is cut if it is too long to show, and a copy, so that it does not keep the document in
+		// memory.
+		out[i] = strings.Clone(f.text[:min(len(f.text), limits.ReferenceBytes+1)])
+		neverPulled := f.of["imagePullPolicy"] == "Never" || f.of["pullPolicy"] == "Never"
 		// Images of the lock were rewritten when templates got them, and a second rewrite could hit
 		// the result of the first.
-		if c.r.opts.Rewrite == nil || len(f.text) > limits.ReferenceBytes || f.isLocal() || c.r.isRewritten(f.text) {
+		if c.r.opts.Rewrite == nil || len(f.text) > limits.ReferenceBytes || neverPulled || c.r.isRewritten(f.text) {
 			continue
 		}
 		ref := c.r.opts.Rewrite(f.text)
 		if ref != f.text && c.r.secrets.Is(f.text) {
 			// A rewritten image would contain only part of the value, so messages would no longer
 			// recognize and hide it.
-			c.warn(violation.ReasonSecretExposed, "", "Write it as a plain one.", "the image of the %s is a value that came from a Secret, and is not rewritten as ImageConfigs say", f.by())
+			name, _ := f.user["name"].(string)
+			c.warn(violation.ReasonSecretExposed, "", "Write it as a plain one.", "the image of the %s %s is a value that came from a Secret, and is not rewritten as ImageConfigs say",
+				f.kind, name[:min(len(name), limits.LineBytes)])
 			continue
 		}
 		f.of[f.key], out[i] = ref, ref
@@ -147,6 +135,11 @@ func imageFields(kind schema.GroupKind, body map[string]any) []imageField {
 	return out
 }
 
+func isDigest(text string) bool {
+	_, err := v1.NewHash(text)
+	return err == nil
+}
+
 // mappings returns the mappings in a list, and skips other items, which the API server refuses
 // later.
 func mappings(v any) []map[string]any {
@@ -197,8 +190,10 @@ func reportedImages(refs map[string]bool, locked map[string]corev1alpha1.Package
 			all = append(all, image)
 		} else if len(ref) > limits.ReferenceBytes || sensitive(ref) {
 			omitted++
+		} else if image, digest, _ := strings.Cut(ref, "@"); isDigest(digest) {
+			all = append(all, corev1alpha1.PackageImage{Image: image, Digest: digest})
 		} else {
-			all = append(all, packageImage(ref))
+			all = append(all, corev1alpha1.PackageImage{Image: ref})
 		}
 	}
 
@@ -215,13 +210,4 @@ func reportedImages(refs map[string]bool, locked map[string]corev1alpha1.Package
 	}
 
 	return all, omitted
-}
-
-// packageImage splits a reference at its digest.
-func packageImage(ref string) corev1alpha1.PackageImage {
-	image, digest, _ := strings.Cut(ref, "@")
-	if _, err := v1.NewHash(digest); err != nil {
-		return corev1alpha1.PackageImage{Image: ref}
-	}
-	return corev1alpha1.PackageImage{Image: image, Digest: digest}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/loader/config"
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/expression"
@@ -118,7 +119,7 @@ func (l *load) newPackage(values map[string]any) *Package {
 	m := l.unit.result.Manifest
 	return &Package{
 		Name: l.unit.name, Manifest: m, Lock: l.unit.result.Lock, Config: values, Probes: m.Spec.AvailabilityProbes,
-		Labels: wellKnownLabels(l.opts.Package.Metadata.Name, &m.Spec), CatalogName: l.catalogName(),
+		Labels: wellKnownLabels(l.opts.Package.Metadata.Name, &m.Spec), CatalogName: cmp.Or(m.Spec.PackageName, l.unit.name),
 		Dependencies: manifest.Dependencies(m.Spec.Dependencies), UniqueInScope: manifest.UniqueIn(m.Spec.Constraints, l.opts.scope()),
 	}
 }
@@ -187,7 +188,9 @@ func (l *load) context(values map[string]any) (map[string]any, bool) {
 	images, dependencies, problems := l.images()
 	l.add(problems...)
 	l.locked = l.lockedImages(images)
-	out, err := render.Context(l.opts.visiblePackage(), l.opts.environment(), values, images, dependencies)
+	seen := cmp.Or(l.opts.seen, &l.opts.Package)
+	env := cmp.Or(l.opts.Environment, l.opts.testEnvironment, &manifestsv1alpha1.PackageEnvironment{})
+	out, err := render.Context(*seen, *env, values, images, dependencies)
 	if err != nil {
 		l.add(violation.Violation{Reason: violation.ReasonConfigInvalid, Details: err.Error()})
 	}
@@ -260,9 +263,19 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 		*l.opts.keep = *fixturesOf(out, read.left)
 	}
 	if len(read.problems) == 0 {
-		// An object with a problem could be the one that a patch or an entry matches.
-		l.unusedPatches(patches)
-		l.unusedIgnoredFields(reader.ignored)
+		// A patch or an entry that silently stops matching after an update would undo a change that
+		// the user relies on. An object with a problem could be the one that it matches.
+		unused := func(field, remedy string) {
+			l.add(violation.Violation{Reason: violation.ReasonPatchInvalid, Field: field}.Because(remedy, "it matches no object of the package"))
+		}
+		for _, source := range patches.Unused() {
+			unused(source, "Correct its target, or remove the patch.")
+		}
+		for _, f := range reader.ignored {
+			if f.source != "" && !f.used.Load() {
+				unused(f.source, "Correct its kind and name, or remove it.")
+			}
+		}
 	}
 
 	// This follows the reading of all files, since the scope of a kind can come from a definition
@@ -311,7 +324,7 @@ func (l *load) conditions(e *expression.Evaluator) (*expression.Evaluator, bool)
 // reader returns a reader of object files. condition is nil if templates are not rendered;
 // condition annotations are then not evaluated.
 func (l *load) reader(condition func(string) (bool, error)) *reader {
-	r := &reader{opts: l.opts, condition: condition, ignored: l.ignoredEntries()}
+	r := &reader{opts: l.opts, condition: condition, ignored: l.ignoredEntries(), classes: map[string]string{}}
 	name := l.opts.Package.Metadata.Name
 	r.labels = map[string]string{corev1alpha1.PackageLabel: name, corev1alpha1.PackageInstanceLabel: name}
 	if result := l.unit.result; result != nil {
@@ -321,7 +334,7 @@ func (l *load) reader(condition func(string) (bool, error)) *reader {
 		for _, p := range result.Manifest.Spec.Phases {
 			if unnamed = unnamed || p.Name == ""; p.Name != "" {
 				r.phases = append(r.phases, p.Name)
-				r.setClass(p.Name, p.Class)
+				r.classes[p.Name] = p.Class
 			}
 		}
 		spec := &result.Manifest.Spec
@@ -340,11 +353,6 @@ func (l *load) static() []*object {
 	l.add(read.problems...)
 	l.warnings = append(l.warnings, read.warnings...)
 	return read.objects
-}
-
-// catalogName is the name that dependencies of other packages use.
-func (l *load) catalogName() string {
-	return cmp.Or(l.unit.result.Manifest.Spec.PackageName, l.unit.name)
 }
 
 // notUnique returns a violation for each other installation that uniqueInScope excludes. It refuses

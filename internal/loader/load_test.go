@@ -20,6 +20,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/test/require"
 )
@@ -355,7 +356,7 @@ func TestBuild(t *testing.T) {
 		t.Error("the digest differs from build to build", err)
 	}
 
-	got, err := ReadImage(context.Background(), img)
+	got, err := archive.ReadImage(context.Background(), img)
 	want := pkg("manifest.yaml", plain, "a/b/c.yaml", "c", "a.yaml", "a", "empty", "")
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(err, diff)

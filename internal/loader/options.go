@@ -105,22 +105,3 @@ func (o *Options) scope() corev1alpha1.Scope {
 
 // bytes returns the limit of the objects as JSON.
 func (o *Options) bytes() int64 { return cmp.Or(o.Bytes, limits.PackageBytes) }
-
-// environment returns the environment for templates; a test case provides its own.
-func (o *Options) environment() manifestsv1alpha1.PackageEnvironment {
-	switch {
-	case o.Environment != nil:
-		return *o.Environment
-	case o.testEnvironment != nil:
-		return *o.testEnvironment
-	}
-	return manifestsv1alpha1.PackageEnvironment{}
-}
-
-// visiblePackage returns the Package that templates see.
-func (o *Options) visiblePackage() manifestsv1alpha1.TemplateContextPackage {
-	if o.seen != nil {
-		return *o.seen
-	}
-	return o.Package
-}

@@ -37,23 +37,18 @@ func duplicates(all []*object, scope corev1alpha1.Scope, namespace string) viola
 			key.Namespace = namespace
 		}
 		if other, twice := first[key]; twice {
-			problems = append(problems, o.violation(violation.ReasonDuplicateObject, "").Because("Remove one of them.", "it is in %s as well", place(other.at)))
+			// Documents count from 0, as in Package Operator's messages.
+			place := fmt.Sprintf("%s idx %d", other.at.Path, other.at.Document-1)
+			if other.at.Line > 0 {
+				place += fmt.Sprintf(" line %d", other.at.Line)
+			}
+			problems = append(problems, o.violation(violation.ReasonDuplicateObject, "").Because("Remove one of them.", "it is in %s as well", place))
 			continue
 		}
 		first[key] = o
 	}
 
 	return problems
-}
-
-// place names file, document and line for another object's message. Documents count from 0, as in
-// Package Operator's messages.
-func place(at violation.Violation) string {
-	text := fmt.Sprintf("%s idx %d", at.Path, at.Document-1)
-	if at.Line > 0 {
-		text += fmt.Sprintf(" line %d", at.Line)
-	}
-	return text
 }
 
 // collect sorts the objects into the phases of the manifest. Phases without objects are left out.

@@ -105,7 +105,7 @@ func (r *reader) readFile(ctx context.Context, p string, data []byte, into *foun
 			into.left = map[string][]document.Span{}
 		}
 		if c.left {
-			into.left[p] = append(into.left[p], d.Span())
+			into.left[p] = append(into.left[p], d.Span)
 		}
 		r.wrong.Add(int64(len(c.problems)))
 		into.problems = append(into.problems, c.problems...)

@@ -58,17 +58,6 @@ type reader struct {
 	wrong        atomic.Int64
 }
 
-// setClass keeps the class of a phase, if it has one.
-func (r *reader) setClass(phase, class string) {
-	if class == "" {
-		return
-	}
-	if r.classes == nil {
-		r.classes = map[string]string{}
-	}
-	r.classes[phase] = class
-}
-
 // full reports whether the objects so far exceed a limit. Files in other goroutines count as well,
 // so a package that exceeds it can have any of its objects.
 func (r *reader) full() bool {

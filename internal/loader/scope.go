@@ -115,7 +115,12 @@ func (l *load) defaultNamespaces(all []*object) {
 		if _, known := BuiltInScope(kind); known || o.namespace != "" || elsewhere(o.class) {
 			continue
 		}
-		namespaced, known := l.scopeOf(kind, defined)
+		var namespaced, known bool
+		if d := defined[kind]; d != nil {
+			namespaced, known = d.namespaced, true
+		} else if l.opts.Namespaced != nil {
+			namespaced, known = l.opts.Namespaced(kind)
+		}
 		at := o.violation(violation.ReasonObjectScope, "metadata.namespace")
 		switch own := l.opts.DefaultNamespace; {
 		case own == "" && namespaced && defined[kind] != nil:
@@ -133,15 +138,4 @@ func (l *load) defaultNamespaces(all []*object) {
 			}
 		}
 	}
-}
-
-// scopeOf returns the scope of a kind by the package's own definition, or else by the cluster.
-func (l *load) scopeOf(kind schema.GroupKind, defined map[schema.GroupKind]*definition) (namespaced, known bool) {
-	if d := defined[kind]; d != nil {
-		return d.namespaced, true
-	}
-	if l.opts.Namespaced != nil {
-		return l.opts.Namespaced(kind)
-	}
-	return false, false
 }

@@ -59,13 +59,8 @@ type validator struct {
 	problems, warnings violation.Violations
 }
 
-// try loads the package and returns the problems. name is the name of the test case.
-func (v *validator) try(opts Options, name string) violation.Violations {
-	problems, _ := v.render(opts, name)
-	return problems
-}
-
-// render is try, and also reports whether the templates could be executed.
+// render loads the package, and returns the problems and whether the templates could be executed.
+// name is the name of the test case.
 func (v *validator) render(opts Options, name string) (problems violation.Violations, executed bool) {
 	var files fixtures
 	opts.keep = &files
@@ -85,7 +80,8 @@ func (v *validator) render(opts Options, name string) (problems violation.Violat
 func (v *validator) unit(component string) *manifestsv1alpha1.PackageManifest {
 	u := readUnit(v.files, component)
 	if u.result == nil {
-		v.problems = append(v.problems, v.try(exampleOptions(component, false), "")...)
+		problems, _ := v.render(exampleOptions(component, false), "")
+		v.problems = append(v.problems, problems...)
 		return nil
 	}
 
@@ -120,7 +116,8 @@ func (v *validator) testCase(u *unit, i int) {
 		opts.DefaultNamespace, opts.anyNamespace = exampleNamespace, true
 	}
 
-	for _, p := range v.try(opts, tc.Name) {
+	problems, _ := v.render(opts, tc.Name)
+	for _, p := range problems {
 		if p.Reason == violation.ReasonConfigInvalid {
 			at := u.result.At(p.Reason, strings.Replace(p.Field, "spec.config", fmt.Sprintf("test.template[%d].context.config", i), 1))
 			at.Component, at.Details, at.Remedy = p.Component, p.Details, p.Remedy
@@ -165,7 +162,8 @@ func (v *validator) withoutTests(u *unit) {
 			if both(p) {
 				v.problems = append(v.problems, p)
 			} else {
-				v.warnings = append(v.warnings, inScope(kind, p))
+				p.Details = "as a " + kind + ": " + p.Details
+				v.warnings = append(v.warnings, p)
 			}
 		}
 	}
@@ -174,12 +172,6 @@ func (v *validator) withoutTests(u *unit) {
 // outOfScope matches violations of a scope at a field.
 func outOfScope(field string) func(violation.Violation) bool {
 	return func(p violation.Violation) bool { return p.Reason == violation.ReasonObjectScope && p.Field == field }
-}
-
-// inScope adds the kind of installation to a violation that only one of them has.
-func inScope(kind string, p violation.Violation) violation.Violation {
-	p.Details = "as a " + kind + ": " + p.Details
-	return p
 }
 
 // withDefaults loads the package with the default configuration. If mandatory values have no
@@ -215,19 +207,14 @@ func (v *validator) withDefaults(u *unit, opts Options) violation.Violations {
 		unrendered = found[0].Details
 	}
 	if v.visit != nil && unrendered != "" && len(problems) == 0 {
-		v.withoutTemplates(u, opts, unrendered)
+		// As much as possible of the package is visited.
+		opts.static = true
+		if pkg, err := Load(v.ctx, v.files, opts); err == nil {
+			v.visit(Case{Component: u.component, For: opts.Package, Package: pkg, Unrendered: unrendered})
+		}
 	}
 
 	return problems
-}
-
-// withoutTemplates visits as much as possible of a package whose templates cannot be rendered.
-func (v *validator) withoutTemplates(u *unit, opts Options, why string) {
-	opts.static = true
-	pkg, err := Load(v.ctx, v.files, opts)
-	if err == nil {
-		v.visit(Case{Component: u.component, For: opts.Package, Package: pkg, Unrendered: why})
-	}
 }
 
 // needsContext reports whether a problem can be due to the default configuration: templates and

@@ -18,6 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -104,7 +105,7 @@ metadata:
 
 	image, err := x.Image()
 	require.NoError(t, err)
-	files, err := loader.ReadImage(t.Context(), image)
+	files, err := archive.ReadImage(t.Context(), image)
 	if err == nil && len(files) > 0 {
 		t.Errorf("a repository is read as a package: %v", files.Paths())
 	}

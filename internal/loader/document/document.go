@@ -31,9 +31,11 @@ type Document struct {
 	// after the end.
 	Doubts violation.Violations
 
+	// Span is the position of the document.
+	Span Span
+
 	root *yaml.Node
 	line int
-	span Span
 	// more reports text after the end of the document.
 	more bool
 }
@@ -41,9 +43,6 @@ type Document struct {
 // Span is the position of a document in its file, including the separator before it, in bytes after
 // a byte order mark.
 type Span struct{ Start, End int }
-
-// Span returns the position of the document.
-func (d *Document) Span() Span { return d.span }
 
 // At returns a violation at a field.
 func (d *Document) At(reason violation.Reason, field string) violation.Violation {
@@ -180,18 +179,16 @@ func parse(path string, p part, index int, how reading) (doc *Document, problem 
 		line, text := syntaxError(err)
 		return nil, fail(violation.ReasonInvalidYAML, line, "", "%s", text)
 	}
-	if n.Kind != yaml.DocumentNode || len(n.Content) == 0 || isNull(n.Content[0]) {
+	// A document of comments only is null.
+	if n.Kind != yaml.DocumentNode || len(n.Content) == 0 || n.Content[0].Kind == yaml.ScalarNode && n.Content[0].Tag == "!!null" {
 		return nil, nil
 	}
 
 	return &Document{
-		Path: path, Index: index, root: n.Content[0], line: p.line, span: Span{p.start, p.start + len(p.text)},
+		Path: path, Index: index, root: n.Content[0], line: p.line, Span: Span{p.start, p.start + len(p.text)},
 		more: !errors.Is(decoder.Decode(&next), io.EOF),
 	}, nil
 }
-
-// isNull reports whether a document consists of comments only, or of null.
-func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
 // syntaxLine matches the start of the parser's errors.
 var syntaxLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
