@@ -70,7 +70,11 @@ func (c *collector) add(files Files, path string, layer int, entry string, conte
 	}
 
 	if c.bytes > c.selection.Bytes {
-		return limitError(layer, entry, c.selection.fewer(), "the files have more than %d bytes", c.selection.Bytes)
+		remedy := leaveOut + "."
+		if c.selection.Bytes < limits.PackageBytes { // in a manager, its memory matters as well
+			remedy = leaveOut + ", or raise GOMEMLIMIT and the memory limit of the manager."
+		}
+		return limitError(layer, entry, remedy, "the files have more than %d bytes", c.selection.Bytes)
 	}
 
 	files[path] = data

@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
@@ -52,7 +53,7 @@ func CheckManifest(m *v1.Manifest) error {
 	for i, layer := range m.Layers {
 		const remedy = "Build the package image FROM scratch."
 		switch size := layer.Size; {
-		case !isLayer(layer.MediaType):
+		case !slices.Contains(layerTypes, layer.MediaType):
 			return entryError(i+1, "", "Build the image with kubectl package build.", "the media type %.100q does not belong to a file system layer", layer.MediaType)
 		case len(layer.URLs) > 0:
 			return entryError(i+1, "", remedy, "the layer is stored outside the registry")
@@ -72,15 +73,9 @@ func CheckManifest(m *v1.Manifest) error {
 	return nil
 }
 
-// dockerLayerZstd is containerd's media type for a zstd layer of a Docker image.
-const dockerLayerZstd types.MediaType = "application/vnd.docker.image.rootfs.diff.tar.zstd"
-
-// isLayer reports whether a media type belongs to a layer of a file system. Signatures and
-// attestations are images with other layers.
-func isLayer(t types.MediaType) bool {
-	switch t {
-	case dockerLayerZstd, types.DockerLayer, types.DockerUncompressedLayer, types.OCILayer, types.OCILayerZStd, types.OCIUncompressedLayer:
-		return true
-	}
-	return false
+// layerTypes are the media types of layers of a file system. Signatures and attestations are images
+// with other layers.
+var layerTypes = []types.MediaType{
+	"application/vnd.docker.image.rootfs.diff.tar.zstd", // containerd's, for a Docker image
+	types.DockerLayer, types.DockerUncompressedLayer, types.OCILayer, types.OCILayerZStd, types.OCIUncompressedLayer,
 }

@@ -177,13 +177,13 @@ func (u *Unpacker) apply(o *overlay) error {
 	}
 
 	for name := range u.files {
-		if o.covers(u.selection.path(name)) {
+		if o.covers(u.selection.prefix + name) {
 			delete(u.files, name)
 		}
 	}
 
 	for p, data := range o.files {
-		u.files[u.selection.file(p)] = data
+		u.files[strings.TrimPrefix(p, u.selection.prefix)] = data
 	}
 
 	return u.checkCount(u.layer(), "", u.files)
@@ -212,6 +212,7 @@ func (u *Unpacker) hide(o *overlay, entry string, at place) (done bool, err erro
 	}
 
 	hidden, opaque, ok, err := whiteout(u.layers, entry, at.path)
+	_, isFile := u.files[hidden]
 	switch {
 	case err != nil && at.inside:
 		return false, err
@@ -222,17 +223,11 @@ func (u *Unpacker) hide(o *overlay, entry string, at place) (done bool, err erro
 			o.opaque[hidden] = true
 		}
 	// Others are not kept, because their names can have a megabyte.
-	case at.inside || hidden == u.selection.Folder || u.selection.Keep != nil && u.holds(hidden):
+	case at.inside || hidden == u.selection.Folder || u.selection.Keep != nil && (isFile || u.folders[hidden]):
 		o.hidden[hidden] = true
 	}
 
 	return true, nil
-}
-
-// holds reports whether a path belongs to a file so far, or to a folder of one.
-func (u *Unpacker) holds(path string) bool {
-	_, file := u.files[path]
-	return file || u.folders[path]
 }
 
 // foldersOf returns all folders that contain a file, directly or below.

@@ -24,6 +24,9 @@ type Selection struct {
 	// Room, if set, ends the reading of a package with ErrRoom if its files have more bytes. The
 	// caller then reads it again with more room.
 	Room int64
+
+	// prefix leads from the root to the files.
+	prefix string
 }
 
 // ErrRoom means that a package has more bytes than there is room for at the moment.
@@ -33,18 +36,11 @@ var ErrRoom = errors.New("the package needs more room")
 func (s *Selection) setDefaults() {
 	if s.Keep == nil {
 		s.Folder = cmp.Or(s.Folder, root)
+		s.prefix = s.Folder + "/"
 	}
 	s.Entries = cmp.Or(s.Entries, limits.ArchiveEntries)
 	s.Files = cmp.Or(s.Files, limits.PackageFiles)
 	s.Bytes = cmp.Or(s.Bytes, limits.PackageBytes)
-}
-
-// fewer is the remedy for a selection that is too large. In a manager, its memory matters as well.
-func (s *Selection) fewer() string {
-	if s.Bytes < limits.PackageBytes {
-		return leaveOut + ", or raise GOMEMLIMIT and the memory limit of the manager."
-	}
-	return leaveOut + "."
 }
 
 const (
@@ -63,20 +59,4 @@ func (s *Selection) locate(layer int, name string) (place, error) {
 	}
 	at.inside = true
 	return at, checkName(layer, name, append([]string{""}, strings.Split(at.path, "/")...))
-}
-
-// path returns the path from the root of a file below the folder.
-func (s *Selection) path(file string) string {
-	if s.Keep != nil {
-		return file
-	}
-	return s.Folder + "/" + file
-}
-
-// file is the opposite of path.
-func (s *Selection) file(path string) string {
-	if s.Keep != nil {
-		return path
-	}
-	return strings.TrimPrefix(path, s.Folder+"/")
 }

@@ -71,7 +71,11 @@ func (s *Schema) Check(ctx context.Context, path *field.Path, values map[string]
 // defaults are filled in, and validation sees the defaults.
 func (s *Schema) checkTypes(path *field.Path, values map[string]any) (unknown []Unknown, errs field.ErrorList) {
 	for _, found := range pruning.PruneWithOptions(values, s.structural, false, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
-		steps := splitPruned(found)
+		// Keys with dots are split as well, which only costs a suggestion.
+		steps := prunedStep.FindAllString(found, -1)
+		if len(steps) == 0 {
+			steps = []string{found}
+		}
 		last := len(steps) - 1
 		unknown = append(unknown, Unknown{
 			Field:  path.String() + "." + found,
@@ -114,11 +118,3 @@ func sortUnknown(u []Unknown) {
 
 // prunedStep matches a key or an index in the paths that pruning reports.
 var prunedStep = regexp.MustCompile(`\[\d+\]|[^.\[\]]+`)
-
-// splitPruned splits such a path. Keys with dots are split as well, which only costs a suggestion.
-func splitPruned(path string) []string {
-	if steps := prunedStep.FindAllString(path, -1); len(steps) > 0 {
-		return steps
-	}
-	return []string{path}
-}

@@ -100,14 +100,6 @@ func validateAsCRD(ctx context.Context, path *field.Path, props *apiextensions.J
 	return sorted(errs)
 }
 
-// Properties returns the names of the configuration's fields at its root, in order.
-func (s *Schema) Properties() []string {
-	if s == nil {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(s.structural.Properties))
-}
-
 // knownAt returns the properties at a path, for suggestions.
 func (s *Schema) knownAt(path []string) []string {
 	node := s.structural

@@ -117,7 +117,11 @@ func (w *weight) add(p *apiextensionsv1.JSONSchemaProps, above perValue) {
 	patterns, checks := w.patterns, w.checks
 	w.checks += checksOf(p)
 	if p.Pattern != "" {
-		w.patterns += instructions(p.Pattern)
+		n, err := regexcost.Size(p.Pattern)
+		if err != nil {
+			n = 1 // Compile reports an invalid pattern
+		}
+		w.patterns += n
 	}
 
 	// Alternatives check the same value, so their costs add up. Properties are other values, for
@@ -180,15 +184,6 @@ func checksOf(p *apiextensionsv1.JSONSchemaProps) int {
 	return 1 + text/4
 }
 
-// instructions returns the size of a pattern's program; an invalid one is reported by Compile.
-func instructions(expression string) int {
-	n, err := regexcost.Size(expression)
-	if err != nil {
-		return 1
-	}
-	return n
-}
-
 // grown counts the values and texts of a configuration with defaults, without filling the defaults
 // in.
 type grown struct{ values, text int }
@@ -215,12 +210,12 @@ func (g *grown) add(v any, s *structuralschema.Structural) {
 			}
 		}
 	case []any:
+		var items *structuralschema.Structural
+		if s != nil {
+			items = s.Items
+		}
 		for _, item := range v {
-			if s == nil {
-				g.add(item, nil)
-			} else {
-				g.add(item, s.Items)
-			}
+			g.add(item, items)
 		}
 	}
 }
