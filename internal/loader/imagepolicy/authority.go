@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/sigstore/sigstore-go/pkg/fulcio/certificate"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
@@ -43,11 +42,6 @@ type keyless struct {
 	identities verify.CertificateIdentities
 	// ignoreLog means that a signature needs no entry in a transparency log.
 	ignoreLog bool
-}
-
-// identity identifies the authority by the input that it was made from.
-func (a *Authority) identity() string {
-	return fmt.Sprintf("%s %s %s", a.source, stamp(a.notBefore), stamp(a.notAfter))
 }
 
 // stamp returns a time for messages and keys, or an empty text for zero.
@@ -213,10 +207,4 @@ func (a *Authority) readRoot(text []byte) error {
 
 	a.material = trusted
 	return nil
-}
-
-// names reports whether the authority has the identity of a certificate.
-func (k *keyless) names(who certificate.Summary) bool {
-	_, err := k.identities.Verify(who)
-	return err == nil
 }

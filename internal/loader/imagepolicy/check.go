@@ -132,7 +132,8 @@ func (c *Check) Bundle(data []byte) bool {
 		}
 		stated := statementOf(b)
 		if stated == nil {
-			return c.attestation()
+			c.Attestation()
+			return false
 		}
 		// The library checks this as well, but its error does not tell a signature of another image
 		// from an invalid one.
@@ -202,13 +203,7 @@ func (c *Check) fail(reason Reason, text string) bool {
 	return false
 }
 
-// attestation counts an attestation, and returns false.
-func (c *Check) attestation() bool {
-	c.attestations++
-	return false
-}
-
-// Attestation counts an unread attestation.
+// Attestation counts an attestation.
 func (c *Check) Attestation() { c.attestations++ }
 
 // entity tries each authority. artifact is the signed content, which can be read only once.
@@ -325,7 +320,12 @@ func (a *Authority) try(b *bundle.Bundle, artifact verify.ArtifactPolicyOption, 
 	}
 
 	subject := *result.Signature.Certificate
-	if len(subject.SubjectAlternativeName) > limits.IdentityBytes || len(subject.Issuer) > limits.IdentityBytes || !a.keyless.names(subject) {
+	// Expressions are matched with values of bounded length only.
+	named := len(subject.SubjectAlternativeName) <= limits.IdentityBytes && len(subject.Issuer) <= limits.IdentityBytes
+	if named {
+		_, err = a.keyless.identities.Verify(subject)
+	}
+	if !named || err != nil {
 		return nil, &failure{ReasonIdentityMismatch, fmt.Sprintf("it is by %s (%s), which the authority %s does not name",
 			printable(subject.SubjectAlternativeName, signatureErrorBytes), printable(subject.Issuer, signatureErrorBytes), a.Name)}
 	}

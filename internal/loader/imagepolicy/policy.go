@@ -2,9 +2,6 @@ package imagepolicy
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,11 +51,10 @@ func (v *Verification) key(now time.Time) string {
 	parts = append(parts, v.Mode)
 	for i := range v.Authorities {
 		a := &v.Authorities[i]
-		parts = append(parts, []any{a.Name, a.problem, a.identity(), a.valid(now)})
+		input := fmt.Sprintf("%s %s %s", a.source, stamp(a.notBefore), stamp(a.notAfter))
+		parts = append(parts, []any{a.Name, a.problem, input, a.valid(now)})
 	}
-	text, _ := json.Marshal(parts) // strings can always be encoded
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16])
+	return hashOf(parts...)[:32]
 }
 
 // aspect is one purpose, which has its own longest prefix.

@@ -1,7 +1,6 @@
 package sensitive
 
 import (
-	"index/suffixarray"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,14 +13,6 @@ const Mark = "[redacted]"
 
 // messageBytes is the maximum length of a message. The rest is cut off.
 const messageBytes = 16 << 10
-
-// pieces is an index of all parts of the values. It is built only if a message has to be redacted.
-type pieces struct{ index *suffixarray.Index }
-
-// cut indexes the readable forms, and base64. The separator byte does not occur in any text.
-func (v *Values) cut() *pieces {
-	return &pieces{index: suffixarray.New([]byte(strings.Join(v.readable, "\xff")))}
-}
 
 // Redact replaces every piece of a value and of its encoded forms in a text.
 func (v *Values) Redact(text string) string {
@@ -55,7 +46,7 @@ func (v *Values) each(text string, found func(start, n int)) {
 	pieces := v.pieces()
 	for i := 0; i+limits.SensitiveLength <= len(text); i++ {
 		piece := text[i : i+limits.SensitiveLength]
-		if len(pieces.index.Lookup([]byte(piece), 1)) > 0 {
+		if len(pieces.Lookup([]byte(piece), 1)) > 0 {
 			found(i, len(piece))
 		}
 		for _, form := range v.forms[window(piece)] {

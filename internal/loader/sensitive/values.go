@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"index/suffixarray"
 	"maps"
 	"slices"
 	"strings"
@@ -23,7 +24,9 @@ type Values struct {
 	readable, short []string
 	work            atomic.Int64
 
-	pieces func() *pieces
+	// pieces is an index of all parts of the values: the readable forms, and base64. It is built only
+	// if a message has to be redacted.
+	pieces func() *suffixarray.Index
 }
 
 // errTooAlike means that the search would take too long.
@@ -66,7 +69,9 @@ func New(values []string) (*Values, error) {
 	}
 
 	slices.SortFunc(v.short, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	v.pieces = sync.OnceValue(v.cut)
+	v.pieces = sync.OnceValue(func() *suffixarray.Index {
+		return suffixarray.New([]byte(strings.Join(v.readable, "\xff"))) // which does not occur in any text
+	})
 	return v, nil
 }
 
