@@ -10,7 +10,11 @@ import (
 
 // bounded limits the length of a body, and how slowly it can arrive.
 func (p *Puller) bounded(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser) io.ReadCloser {
-	limit, stall := bodyLimit(ctx), p.opts.Timeouts.Stall
+	// Requests of the registry client itself, for tokens, have the limit of a manifest.
+	limit, stall := int64(limits.ImageManifestBytes), p.opts.Timeouts.Stall
+	if n, ok := ctx.Value(bodyLimitKey{}).(int64); ok {
+		limit = n
+	}
 	stalled := failf(ReasonTimeout, "", "the registry sent less than %d bytes in %v", limits.StallBytes, stall)
 	stalled.temporary = true
 	return outbound.NewBody(ctx, cancel, body, outbound.Bounds{
@@ -26,13 +30,4 @@ type bodyLimitKey struct{}
 // withBodyLimit sets the limit of bodies for requests with the context.
 func withBodyLimit(ctx context.Context, n int64) context.Context {
 	return context.WithValue(ctx, bodyLimitKey{}, n)
-}
-
-// bodyLimit returns the limit of a request. Requests of the registry client itself, for tokens,
-// have the limit of a manifest.
-func bodyLimit(ctx context.Context) int64 {
-	if n, ok := ctx.Value(bodyLimitKey{}).(int64); ok {
-		return n
-	}
-	return limits.ImageManifestBytes
 }

@@ -28,13 +28,6 @@ type dialer struct {
 	renew   func()
 }
 
-// newDialer returns the dialer for the connections of a guard.
-func (p *Puller) newDialer(key guardKey) *dialer {
-	d := &dialer{registry: hostname(key.host), policy: p.opts.Policy, namespaced: key.namespaced, named: p.named}
-	d.Timeout, d.ProxyOf, d.Check = p.opts.Timeouts.Connect, p.opts.proxyOf(key.host), d.check
-	return d
-}
-
 // check refuses an address after it was resolved. A name alone proves nothing, because its owner
 // can point it to any address between two look-ups.
 func (d *dialer) check(address string, ip outbound.Address, proxied bool) error {

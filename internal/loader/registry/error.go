@@ -89,7 +89,7 @@ func failf(reason Reason, remedy, format string, args ...any) *failure {
 var errPullTimeout = errors.New("pull timeout")
 
 // classify turns an error into a PullError, except the caller's cancellation.
-func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *secrets) error {
+func (p *Puller) classify(ctx context.Context, ref string, err error, secrets []string) error {
 	if err == nil {
 		return nil
 	}
@@ -106,12 +106,17 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 		response *transport.Error
 		badCert  *tls.CertificateVerificationError
 		badAlert tls.AlertError
+		network  net.Error
 	)
 
 	switch {
 	case errors.As(err, &badCert), errors.As(err, &badAlert):
 		e.Reason, e.Details = ReasonUnreachable, err.Error()
-		e.Remedy = certificateRemedy(p.registryOf(ref), err)
+		host := ""
+		if parsed, parseErr := p.parse(ref); parseErr == nil {
+			host = parsed.Context().RegistryStr()
+		}
+		e.Remedy = certificateRemedy(host, err)
 	case errors.As(err, &own):
 		e.Reason, e.Details, e.Remedy, e.Temporary, e.after = own.reason, own.details, own.remedy, own.temporary, own.after
 		if own.reason == ReasonLimit && own.remedy == "" {
@@ -129,8 +134,12 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 		}
 	case errors.As(err, &response):
 		e.fromResponse(response)
-	case isTimeout(err):
-		e.Reason, e.Details, e.Temporary = ReasonTimeout, p.timeoutText(err), true
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		e.Reason, e.Temporary = ReasonTimeout, true
+		e.Details = fmt.Sprintf("the registry could not be reached within %v: %v", p.opts.Timeouts.Connect, err)
+		if strings.Contains(err.Error(), "awaiting response headers") {
+			e.Details = fmt.Sprintf("the registry did not answer within %v", p.opts.Timeouts.Header)
+		}
 	case errors.Is(err, http.ErrSchemeMismatch):
 		e.Reason, e.Details = ReasonInsecure, "the registry answers by plain HTTP only"
 		e.Remedy = "Serve it by HTTPS, or name this host by --insecure-registry."
@@ -144,7 +153,7 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 		e.Remedy = proxyRemedy
 	}
 
-	e.Details, e.Remedy = secrets.redact(e.Details)+p.redirected(ref), cmp.Or(e.Remedy, remedies[e.Reason])
+	e.Details, e.Remedy = outbound.Redact(e.Details, secrets...)+p.redirected(ref), cmp.Or(e.Remedy, remedies[e.Reason])
 	return e
 }
 
@@ -158,8 +167,7 @@ var remedies = map[Reason]string{
 
 // certificateRemedy names the host whose certificate does not verify. It is another host than the
 // registry's if the registry redirects downloads.
-func certificateRemedy(registry string, err error) string {
-	host := registry
+func certificateRemedy(host string, err error) string {
 	var request *url.Error
 	if errors.As(err, &request) {
 		if u, parseErr := url.Parse(request.URL); parseErr == nil {
@@ -167,21 +175,6 @@ func certificateRemedy(registry string, err error) string {
 		}
 	}
 	return "Give its certificate authority: --registry-ca " + outbound.Redact(settingKey(host)) + "=FILE."
-}
-
-// timeoutText names the limit that a registry exceeded.
-func (p *Puller) timeoutText(err error) string {
-	if strings.Contains(err.Error(), "awaiting response headers") {
-		return fmt.Sprintf("the registry did not answer within %v", p.opts.Timeouts.Header)
-	}
-	return fmt.Sprintf("the registry could not be reached within %v: %v", p.opts.Timeouts.Connect, err)
-}
-
-// isTimeout reports whether a wait of the network was too long.
-func isTimeout(err error) bool {
-	var network net.Error
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
-		errors.As(err, &network) && network.Timeout()
 }
 
 // fromResponse sets reason and details by the status. Registries answer missing rights with 404,
@@ -196,15 +189,4 @@ func (e *PullError) fromResponse(response *transport.Error) {
 	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:
 		e.Temporary = true
 	}
-}
-
-// secrets are the texts of one pull that messages must not contain.
-type secrets struct{ values []string }
-
-// redact removes everything that messages must not contain.
-func (s *secrets) redact(text string) string {
-	if s == nil {
-		return outbound.Redact(text)
-	}
-	return outbound.Redact(text, s.values...)
 }

@@ -23,49 +23,45 @@ type Proxies map[string]*url.URL
 
 // ParseAuthorities parses HOST[:PORT]=FILE.
 func ParseAuthorities(pairs []string) (Authorities, error) {
-	var a Authorities
-	for _, pair := range pairs {
-		host, file, err := splitSetting(pair, "HOST[:PORT]=FILE")
-		if err != nil {
-			return nil, err
-		}
-		if _, twice := a[host]; twice {
-			return nil, fmt.Errorf("%s is listed twice; put all certificates into one file", host)
-		}
-		if a == nil {
-			a = Authorities{}
-		}
-		a[host] = file
-	}
-
-	return a, nil
+	return parseSettings(pairs, "HOST[:PORT]=FILE", "; put all certificates into one file", func(file string) (string, error) { return file, nil })
 }
-
-// directly is the proxy of registries without one.
-const directly = "direct"
 
 // ParseProxies parses HOST[:PORT]=URL, or HOST[:PORT]=direct for no proxy. Its errors contain no
 // URL.
 func ParseProxies(pairs []string) (Proxies, error) {
-	var p Proxies
+	return parseSettings(pairs, "HOST[:PORT]=URL, or HOST[:PORT]="+directly, "", parseProxy)
+}
+
+// parseSettings parses settings of single registries. Its errors leave out the part that might be a
+// URL.
+func parseSettings[V any](pairs []string, want, remedy string, parse func(text string) (V, error)) (map[string]V, error) {
+	var settings map[string]V
 	for _, pair := range pairs {
-		host, text, err := splitSetting(pair, "HOST[:PORT]=URL, or HOST[:PORT]="+directly)
-		if err != nil {
-			return nil, err
+		host, text, _ := strings.Cut(strings.TrimSpace(pair), "=")
+		reg, err := name.NewRegistry(host)
+		switch {
+		case err != nil || host == "":
+			return nil, errors.New("want " + want)
+		case text == "":
+			return nil, fmt.Errorf("%s: want %s", host, want)
 		}
-		if _, twice := p[host]; twice {
-			return nil, fmt.Errorf("%s is listed twice", host)
+		host = settingKey(reg.RegistryStr())
+		if _, twice := settings[host]; twice {
+			return nil, fmt.Errorf("%s is listed twice%s", host, remedy)
 		}
-		if p == nil {
-			p = Proxies{}
+		if settings == nil {
+			settings = map[string]V{}
 		}
-		if p[host], err = parseProxy(text); err != nil {
+		if settings[host], err = parse(text); err != nil {
 			return nil, fmt.Errorf("%s: %w", host, err)
 		}
 	}
 
-	return p, nil
+	return settings, nil
 }
+
+// directly is the proxy of registries without one.
+const directly = "direct"
 
 // proxySchemes are the schemes that Go's transport supports.
 var proxySchemes = []string{"http", "https", "socks5", "socks5h"}
@@ -80,19 +76,6 @@ func parseProxy(text string) (*url.URL, error) {
 		return nil, fmt.Errorf("want a proxy such as http://proxy.example:3128, by %s, or %s", strings.Join(proxySchemes, ", "), directly)
 	}
 	return u, nil
-}
-
-// splitSetting splits a setting of one registry. Its errors leave out the part that might be a URL.
-func splitSetting(pair, want string) (host, value string, err error) {
-	host, value, _ = strings.Cut(strings.TrimSpace(pair), "=")
-	reg, err := name.NewRegistry(host)
-	switch {
-	case err != nil || host == "":
-		return "", "", errors.New("want " + want)
-	case value == "":
-		return "", "", fmt.Errorf("%s: want %s", host, want)
-	}
-	return settingKey(reg.RegistryStr()), value, nil
 }
 
 // settingKey is a host with its port, unless that is HTTPS's.

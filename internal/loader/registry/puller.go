@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -241,9 +242,10 @@ func (p *Puller) resolve(ctx context.Context, ref string, parsed name.Reference)
 func (p *Puller) withSession(ctx context.Context, ref string, repo name.Repository, use func(context.Context, *session) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Timeouts.Pull, errPullTimeout)
 	defer cancel()
-	s := &session{p: p, repo: repo, store: p.store.shared(), secrets: &secrets{}}
+	s := &session{p: p, repo: repo, store: view{store: p.store}}
 	if p.access.Own {
-		s.store = p.store.of(repo.Name())
+		sum := sha256.Sum256([]byte(repo.Name()))
+		s.store.suffix = "-" + hex.EncodeToString(sum[:16])
 	}
 	defer s.close()
 	err := use(ctx, s)

@@ -65,15 +65,6 @@ func (p *Puller) redirected(written string) string {
 	return fmt.Sprintf(" (pulled as %q, by an override of the manager)", safeRef(parsed.Name()))
 }
 
-// registryOf returns the registry of a reference, after overrides.
-func (p *Puller) registryOf(written string) string {
-	parsed, err := p.parse(written)
-	if err != nil {
-		return ""
-	}
-	return parsed.Context().RegistryStr()
-}
-
 // checkRepository rejects names that the parser accepts, but that a request or a reader would
 // misinterpret.
 func checkRepository(repo name.Repository) (problem, remedy string) {

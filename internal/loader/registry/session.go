@@ -25,10 +25,11 @@ import (
 
 // session sends the requests of one pull to one repository. It connects with the first request.
 type session struct {
-	p       *Puller
-	repo    name.Repository
-	store   view
-	secrets *secrets
+	p     *Puller
+	repo  name.Repository
+	store view
+	// secrets are the texts that messages must not contain.
+	secrets []string
 
 	client  *http.Client
 	guard   *guard
@@ -107,7 +108,7 @@ func (s *session) credentials(ctx context.Context) (authn.Authenticator, error) 
 
 	for _, v := range []string{config.Password, config.Auth, config.IdentityToken, config.RegistryToken} {
 		if len(v) >= 4 {
-			s.secrets.values = append(s.secrets.values, v)
+			s.secrets = append(s.secrets, v)
 		}
 	}
 
@@ -121,16 +122,9 @@ var manifestTypes = strings.Join([]string{
 	string(types.OCIImageIndex), string(types.DockerManifestList),
 }, ",")
 
-// request sends a request for a manifest or a blob of the repository, and starts the session if
-// needed.
+// request sends a request for a manifest or a blob of the repository.
 func (s *session) request(ctx context.Context, method, kind, id string) (*http.Response, error) {
-	if err := s.start(ctx); err != nil {
-		return nil, err
-	}
-	u := url.URL{
-		Scheme: s.repo.Scheme(), Host: s.repo.RegistryStr(),
-		Path: fmt.Sprintf("/v2/%s/%s/%s", s.repo.RepositoryStr(), kind, id),
-	}
+	u := url.URL{Path: fmt.Sprintf("/v2/%s/%s/%s", s.repo.RepositoryStr(), kind, id)}
 	accept := ""
 	if kind == "manifests" {
 		accept = manifestTypes
@@ -138,8 +132,13 @@ func (s *session) request(ctx context.Context, method, kind, id string) (*http.R
 	return s.do(ctx, method, u.String(), accept)
 }
 
-// do sends a request of a started session. It repeats the request if the registry fails.
-func (s *session) do(ctx context.Context, method, address, accept string) (resp *http.Response, err error) {
+// do sends a request to the registry, and starts the session if needed. It repeats the request if the
+// registry fails.
+func (s *session) do(ctx context.Context, method, pathAndQuery, accept string) (resp *http.Response, err error) {
+	if err := s.start(ctx); err != nil {
+		return nil, err
+	}
+	address := s.repo.Scheme() + "://" + s.repo.RegistryStr() + pathAndQuery
 	err = retry.OnError(failureBackoff, failed, func() error {
 		resp, err = s.send(ctx, method, address, accept) //nolint:bodyclose // The caller closes it.
 		return err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,12 +27,6 @@ const (
 	bundleTypes       = "application/vnd.dev.sigstore.bundle"
 	simpleSigningType = "application/vnd.dev.cosign.simplesigning.v1+json"
 )
-
-// mayBeBundle reports whether a referrer of an image might be a bundle. Some registries report the
-// type of its configuration instead.
-func mayBeBundle(artifactType string) bool {
-	return artifactType == "" || artifactType == string(imagepolicy.EmptyConfig) || strings.HasPrefix(artifactType, bundleTypes)
-}
 
 // Verify reads the signatures of the image with a digest, which ref names or resolved to, and
 // returns the good one. The outcome is kept by the digest and key, which identifies the
@@ -115,16 +110,14 @@ func (p *Puller) Signatures(ctx context.Context, ref, digest string) (bundles []
 		return nil, 0, &PullError{Ref: safeRef(ref), Reason: ReasonInvalidReference, Details: "the digest cannot be read"}
 	}
 
-	found := &referrers{}
 	err = p.withSession(ctx, ref, parsed.Context(), func(ctx context.Context, s *session) error {
-		found, err = s.referrers(ctx, hash)
+		found, err := s.referrers(ctx, hash)
+		if err == nil {
+			bundles, unread = found.bundles, found.unread
+		}
 		return err
 	})
-	if err != nil {
-		return nil, 0, err
-	}
-
-	return found.bundles, found.unread, nil
+	return bundles, unread, err
 }
 
 // signatures offers a check the signatures in the registry, in both forms, until one is good. It
@@ -298,10 +291,12 @@ func (r *referrers) add(data []byte) error {
 
 	r.listed += len(page.Manifests)
 	for _, d := range page.Manifests {
+		// Some registries report the type of the configuration instead of the bundle's.
+		mayBeBundle := d.ArtifactType == "" || d.ArtifactType == string(imagepolicy.EmptyConfig) || strings.HasPrefix(d.ArtifactType, bundleTypes)
 		switch predicate := d.Annotations.Predicate; {
 		case d.Digest == v1.Hash{}:
 			return undecodable(what)
-		case !mayBeBundle(d.ArtifactType):
+		case !mayBeBundle:
 		case predicate != "" && predicate != imagepolicy.PredicateType:
 			r.attestations++
 		case len(r.bundles) == limits.Signatures:
@@ -324,7 +319,7 @@ func (s *session) referrers(ctx context.Context, digest v1.Hash) (*referrers, er
 		served, following, err := s.referrersPage(ctx, next, found)
 		var response *transport.Error
 		switch {
-		case errors.As(err, &response) && before == 0 && lacksReferrers(response.StatusCode), err == nil && !served:
+		case errors.As(err, &response) && before == 0 && slices.Contains(withoutReferrers, response.StatusCode), err == nil && !served:
 			return s.referrersOfTag(ctx, digest)
 		case err != nil:
 			return nil, err
@@ -341,23 +336,12 @@ func (s *session) referrers(ctx context.Context, digest v1.Hash) (*referrers, er
 	return found, nil
 }
 
-// lacksReferrers reports whether a status means that a registry does not serve referrers.
-func lacksReferrers(code int) bool {
-	switch code {
-	case http.StatusNotFound, http.StatusBadRequest, http.StatusNotAcceptable, http.StatusMethodNotAllowed:
-		return true
-	}
-	return false
-}
+// withoutReferrers are the statuses of registries that do not serve referrers.
+var withoutReferrers = []int{http.StatusNotFound, http.StatusBadRequest, http.StatusNotAcceptable, http.StatusMethodNotAllowed}
 
 // referrersPage adds a page to found. It reports whether the answer is a list of referrers.
 func (s *session) referrersPage(ctx context.Context, pathAndQuery string, found *referrers) (served bool, next string, err error) {
-	if err := s.start(ctx); err != nil {
-		return false, "", err
-	}
-
-	ctx = withBodyLimit(ctx, limits.ImageManifestBytes)
-	resp, err := s.do(ctx, http.MethodGet, s.repo.Scheme()+"://"+s.repo.RegistryStr()+pathAndQuery, string(types.OCIImageIndex))
+	resp, err := s.do(withBodyLimit(ctx, limits.ImageManifestBytes), http.MethodGet, pathAndQuery, string(types.OCIImageIndex))
 	if err != nil {
 		return false, "", err
 	}

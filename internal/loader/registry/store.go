@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -53,15 +52,6 @@ func newStore(dir string, limit int64, onError func(error)) (*store, error) {
 type view struct {
 	*store
 	suffix string
-}
-
-// shared is the view of the shared blobs.
-func (s *store) shared() view { return view{store: s} }
-
-// of returns the view of a repository.
-func (s *store) of(repository string) view {
-	sum := sha256.Sum256([]byte(repository))
-	return view{s, "-" + hex.EncodeToString(sum[:16])}
 }
 
 // path returns the file of a blob.

@@ -47,7 +47,7 @@ func TestStoreEvictsWhatWasUsedLeastRecently(t *testing.T) {
 	dir := t.TempDir()
 	all, err := newStore(dir, 10, func(err error) { t.Error(err) })
 	require.NoError(t, err)
-	s := all.shared()
+	s := view{store: all}
 	a, b := blobOf(t, s, "aaaa"), blobOf(t, s, "bbbb")
 	old := time.Now().Add(-time.Minute)
 	for _, h := range []v1.Hash{a, b} {

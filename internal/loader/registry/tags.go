@@ -60,12 +60,7 @@ const manyTags = "Name the tag instead of selecting one, or remove tags."
 
 // tagsPage returns one page and the address of the next one, or an empty address at the end.
 func (s *session) tagsPage(ctx context.Context, pathAndQuery string) (tags []string, next string, err error) {
-	if err := s.start(ctx); err != nil {
-		return nil, "", err
-	}
-
-	ctx = withBodyLimit(ctx, limits.ImageManifestBytes)
-	resp, err := s.do(ctx, http.MethodGet, s.repo.Scheme()+"://"+s.repo.RegistryStr()+pathAndQuery, "")
+	resp, err := s.do(withBodyLimit(ctx, limits.ImageManifestBytes), http.MethodGet, pathAndQuery, "")
 	if err != nil {
 		return nil, "", err
 	}

@@ -47,7 +47,8 @@ func (p *Puller) guardOf(registryHost string) (*guard, error) {
 
 // newGuard returns a guard with transports of its own.
 func (p *Puller) newGuard(key guardKey, bundles *bundles) *guard {
-	d := p.newDialer(key)
+	d := &dialer{registry: hostname(key.host), policy: p.opts.Policy, namespaced: key.namespaced, named: p.named}
+	d.Timeout, d.ProxyOf, d.Check = p.opts.Timeouts.Connect, p.opts.proxyOf(key.host), d.check
 	base := &http.Transport{
 		Proxy: d.Proxy,
 		OnProxyConnectResponse: func(_ context.Context, proxy *url.URL, connect *http.Request, resp *http.Response) error {
