@@ -75,7 +75,11 @@ func (r *Result) Unmet(env *manifestsv1alpha1.PackageEnvironment, manager string
 	var unmet violation.Violations
 	for i, constraint := range r.Manifest.Spec.Constraints {
 		field := fmt.Sprintf("spec.constraints[%d]", i)
-		if p := constraint.Platform; len(p) > 0 && !slices.ContainsFunc(p, func(name manifestsv1alpha1.PlatformName) bool { return isPlatform(env, name) }) {
+		// Every cluster is Kubernetes.
+		isPlatform := func(name manifestsv1alpha1.PlatformName) bool {
+			return name == manifestsv1alpha1.PlatformKubernetes || name == manifestsv1alpha1.PlatformOpenShift && env.OpenShift != nil
+		}
+		if p := constraint.Platform; len(p) > 0 && !slices.ContainsFunc(p, isPlatform) {
 			unmet = append(unmet, r.At(violation.ReasonConstraintUnmet, field+".platform").Because("", "the cluster is not one of %v", p))
 		}
 		pv := constraint.PlatformVersion
@@ -107,11 +111,6 @@ func versionOf(env *manifestsv1alpha1.PackageEnvironment, manager string, name m
 		return env.OpenShift.Version, true
 	}
 	return env.Kubernetes.Version, name == manifestsv1alpha1.PlatformKubernetes
-}
-
-// isPlatform reports whether the cluster is of a platform. Every cluster is Kubernetes.
-func isPlatform(env *manifestsv1alpha1.PackageEnvironment, name manifestsv1alpha1.PlatformName) bool {
-	return name == manifestsv1alpha1.PlatformKubernetes || name == manifestsv1alpha1.PlatformOpenShift && env.OpenShift != nil
 }
 
 // unmetVersion returns why a version is not within a range, or an empty text.
@@ -177,6 +176,11 @@ func (r *Result) NotUnique(own Other, others []Other) violation.Violations {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 
+	within := "namespace"
+	if own.Namespace == "" {
+		within = "cluster as a ClusterPackage"
+	}
+
 	for i, constraint := range r.Manifest.Spec.Constraints {
 		if constraint.UniqueInScope == nil {
 			continue
@@ -187,18 +191,10 @@ func (r *Result) NotUnique(own Other, others []Other) violation.Violations {
 		}
 		unmet = append(unmet, r.At(violation.ReasonConstraintUnmet, fmt.Sprintf("spec.constraints[%d].uniqueInScope", i)).Because(
 			fmt.Sprintf("Delete one of the two; %s stays as it is.", others[at]),
-			"the package may be installed once in its %s, and %s is installed", within(own), others[at]))
+			"the package may be installed once in its %s, and %s is installed", within, others[at]))
 	}
 
 	return unmet
-}
-
-// within names the scope of an installation in messages.
-func within(own Other) string {
-	if own.Namespace == "" {
-		return "cluster as a ClusterPackage"
-	}
-	return "namespace"
 }
 
 // String names the installation in messages.

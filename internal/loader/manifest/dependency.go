@@ -23,7 +23,11 @@ func (c *checker) repositories(spec *manifestsv1alpha1.PackageManifestSpec) {
 // dependencies checks all dependencies. Those on packages and APIs have the same rules as in the
 // offers of repositories, so DependencyCheck has them.
 func (c *checker) dependencies(spec *manifestsv1alpha1.PackageManifestSpec) {
-	check := c.dependencyCheck(spec)
+	check := &DependencyCheck{Self: cmp.Or(spec.PackageName, c.r.Manifest.Name), Invalid: violation.ReasonManifestInvalid, Fail: c.add}
+	for _, api := range spec.Provides {
+		check.Provides = append(check.Provides, corev1alpha1.ProvidedAPI(api))
+	}
+
 	if !check.Whole("spec.dependencies", Dependencies(spec.Dependencies)) {
 		return
 	}
@@ -49,15 +53,6 @@ func (c *checker) dependencies(spec *manifestsv1alpha1.PackageManifestSpec) {
 	}
 }
 
-// dependencyCheck returns the check for this manifest.
-func (c *checker) dependencyCheck(spec *manifestsv1alpha1.PackageManifestSpec) *DependencyCheck {
-	check := &DependencyCheck{Self: cmp.Or(spec.PackageName, c.r.Manifest.Name), Invalid: violation.ReasonManifestInvalid, Fail: c.add}
-	for _, api := range spec.Provides {
-		check.Provides = append(check.Provides, corev1alpha1.ProvidedAPI(api))
-	}
-	return check
-}
-
 // imageDependency checks a dependency that the lock resolves.
 func (c *checker) imageDependency(field string, d *manifestsv1alpha1.PackageManifestDependencyImage) {
 	for key, value := range map[string]string{".name": d.Name, ".package": d.Package, ".range": d.Range} {
@@ -71,11 +66,6 @@ func (c *checker) imageDependency(field string, d *manifestsv1alpha1.PackageMani
 	}
 }
 
-// api checks an API in spec.provides.
-func (c *checker) api(field string, api manifestsv1alpha1.PackageManifestAPI) {
-	CheckAPI(corev1alpha1.ProvidedAPI(api), field, violation.ReasonManifestInvalid, c.add)
-}
-
 // provides checks the number, the form and the uniqueness of declared APIs.
 func (c *checker) provides(apis []manifestsv1alpha1.PackageManifestAPI) {
 	if len(apis) > limits.ProvidedAPIs {
@@ -85,7 +75,7 @@ func (c *checker) provides(apis []manifestsv1alpha1.PackageManifestAPI) {
 	seen := map[string]bool{}
 	for i, api := range apis {
 		field := fmt.Sprintf("spec.provides[%d]", i)
-		c.api(field, api)
+		CheckAPI(corev1alpha1.ProvidedAPI(api), field, violation.ReasonManifestInvalid, c.add)
 		c.unique(seen, field, api.APIVersion+" "+api.Kind)
 	}
 }

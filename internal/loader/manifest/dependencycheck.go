@@ -63,7 +63,7 @@ type DependencyCheck struct {
 	Invalid violation.Reason
 	Fail    Report
 
-	names map[string]bool
+	names []string // so far, at most limits.Dependencies
 }
 
 // invalid reports a problem with the check's reason.
@@ -88,19 +88,16 @@ func (c *DependencyCheck) Whole(field string, list []corev1alpha1.Dependency) bo
 
 // Check checks one dependency.
 func (c *DependencyCheck) Check(field string, d *corev1alpha1.Dependency) {
-	if d.Name == "" {
+	switch errs := validation.IsDNS1123Label(d.Name); {
+	case d.Name == "":
 		c.invalid(field+".name", "", "Required value")
-	} else if errs := validation.IsDNS1123Label(d.Name); len(errs) > 0 {
+	case len(errs) > 0:
 		c.invalid(field+".name", "Write it as my-database.", "%q is not a valid dependency name: %s", d.Name, errs[0])
-	} else if c.names[d.Name] {
+	case slices.Contains(c.names, d.Name):
 		c.invalid(field+".name", "Choose another name.", "Duplicate value: %q", d.Name)
 	}
 
-	if c.names == nil {
-		c.names = map[string]bool{}
-	}
-
-	c.names[d.Name] = true
+	c.names = append(c.names, d.Name)
 	if d.Package != nil {
 		c.pkg(field+".package", d.Package)
 	}

@@ -40,8 +40,8 @@ func (c *checker) probe(field string, p *corev1alpha1.Probe) {
 
 	if p.CEL != nil {
 		set++
-		if c.r.Strict {
-			c.notEmpty(field+".cel.message", p.CEL.Message)
+		if c.r.Strict && p.CEL.Message == "" {
+			c.invalid(field+".cel.message", "", "Required value")
 		}
 	}
 

@@ -55,22 +55,13 @@ func (c *checker) release(r *manifestsv1alpha1.PackageManifestRelease) {
 		return
 	}
 	c.prose("spec.release.notes", r.Notes, limits.ProseBytes)
-	if r.Date != "" && !isDate(r.Date) {
+	_, noDate := time.Parse(time.DateOnly, r.Date)
+	if _, noTime := time.Parse(time.RFC3339, r.Date); r.Date != "" && noDate != nil && noTime != nil {
 		c.invalid("spec.release.date", "Write it as 2026-01-31 or 2026-01-31T12:00:00Z.", "%q is not a date", r.Date)
 	}
 	for i, license := range r.Licenses {
 		c.line(fmt.Sprintf("spec.release.licenses[%d]", i), license)
 	}
-}
-
-// isDate accepts a date with or without a time.
-func isDate(text string) bool {
-	for _, layout := range []string{time.DateOnly, time.RFC3339} {
-		if _, err := time.Parse(layout, text); err == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // display checks the texts and the icon of a package. All of them are shown to users who do not
@@ -119,7 +110,11 @@ func (c *checker) found(d *manifestsv1alpha1.PackageManifestDisplay) {
 		for i, link := range d.Links {
 			field := fmt.Sprintf("spec.display.links[%d].", i)
 			c.line(field+"name", link.Name)
-			c.link(field+"url", link.URL)
+			before := len(c.problems)
+			c.line(field+"url", link.URL)
+			if len(c.problems) == before && !IsWebPage(link.URL) {
+				c.invalid(field+"url", LinkRemedy, "%q is not a link to a page", link.URL)
+			}
 		}
 	}
 
@@ -141,15 +136,6 @@ func (c *checker) few(field string, n int) bool {
 		return false
 	}
 	return true
-}
-
-// link checks a link that a browser opens.
-func (c *checker) link(field, text string) {
-	before := len(c.problems)
-	c.line(field, text)
-	if len(c.problems) == before && !IsWebPage(text) {
-		c.invalid(field, LinkRemedy, "%q is not a link to a page", text)
-	}
 }
 
 // LinkRemedy is the remedy for an invalid link.

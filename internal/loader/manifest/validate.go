@@ -54,13 +54,6 @@ func (c *checker) required(field, value string) bool {
 	return false
 }
 
-// notEmpty requires a text, without a limit of its own.
-func (c *checker) notEmpty(field, value string) {
-	if value == "" {
-		c.invalid(field, "", "Required value")
-	}
-}
-
 // oneOf requires one of the known values, with a suggestion for a misspelt one.
 func (c *checker) oneOf(report func(field, remedy, format string, args ...any), field, value string, known ...string) {
 	if !slices.Contains(known, value) {
@@ -162,16 +155,11 @@ func (c *checker) images(images []manifestsv1alpha1.PackageManifestImage) {
 		if c.required(field+".name", img.Name) {
 			c.unique(seen, field+".name", img.Name)
 		}
-		c.reference(field+".image", img.Image)
-	}
-}
-
-// reference checks the form of a reference, without a registry.
-func (c *checker) reference(field, ref string) {
-	if ref == "" {
-		c.invalid(field, "", "Required value")
-	} else if _, err := name.ParseReference(ref); err != nil || len(ref) > limits.ReferenceBytes {
-		c.invalid(field, "", "%.300q is not a valid image reference", ref)
+		if _, err := name.ParseReference(img.Image); img.Image == "" {
+			c.invalid(field+".image", "", "Required value")
+		} else if err != nil || len(img.Image) > limits.ReferenceBytes {
+			c.invalid(field+".image", "", "%.300q is not a valid image reference", img.Image)
+		}
 	}
 }
 

@@ -104,9 +104,18 @@ func Probes(used map[schema.GroupKind]bool) (out []any, unknown []string) {
 		case known.CEL != nil:
 			add(kind, []any{map[string]any{"cel": known.CEL}})
 		case len(known.Conditions) > 0:
-			add(kind, conditions(known.Conditions...))
-		default:
-			add(kind, recipe(kind.Kind))
+			var probes []any
+			for _, typ := range known.Conditions {
+				probes = append(probes, map[string]any{"condition": map[string]any{"type": typ, "status": "True"}})
+			}
+			add(kind, probes)
+		default: // a workload, with recommended probes
+			_, text := recipes.Recipe(kind.Kind)
+			var entries []struct{ Probes []any }
+			if err := yaml.Unmarshal([]byte(text), &entries); err != nil {
+				panic(err) // it is embedded
+			}
+			add(kind, entries[0].Probes)
 		}
 	}
 
@@ -118,25 +127,6 @@ func Probes(used map[schema.GroupKind]bool) (out []any, unknown []string) {
 	}
 
 	return out, unknown
-}
-
-// conditions are probes of conditions with the status True.
-func conditions(types ...string) []any {
-	var out []any
-	for _, typ := range types {
-		out = append(out, map[string]any{"condition": map[string]any{"type": typ, "status": "True"}})
-	}
-	return out
-}
-
-// recipe returns the recommended probes for a workload.
-func recipe(kind string) []any {
-	_, text := recipes.Recipe(kind)
-	var entries []struct{ Probes []any }
-	if err := yaml.Unmarshal([]byte(text), &entries); err != nil {
-		panic(err) // it is embedded
-	}
-	return entries[0].Probes
 }
 
 // Ordered returns the presets' phases that are used, in order.
