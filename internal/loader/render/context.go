@@ -64,18 +64,12 @@ func (r *renderer) index(item any, keys ...any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if value == nil && r.isUnset(item) {
+		if texts, ok := item.(map[string]any); value == nil && ok && r.unset[reflect.ValueOf(texts).Pointer()] != nil {
 			value = ""
 		}
 		item = value
 	}
 	return item, nil
-}
-
-// isUnset reports whether a value is a Package's empty labels or annotations.
-func (r *renderer) isUnset(item any) bool {
-	texts, ok := item.(map[string]any)
-	return ok && r.unset[reflect.ValueOf(texts).Pointer()] != nil
 }
 
 // elementAt returns an element of a map, list or text, with the errors of text/template.

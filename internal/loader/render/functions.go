@@ -74,11 +74,6 @@ func Functions() []string {
 	return slices.Sorted(maps.Keys((&renderer{}).functions()))
 }
 
-// injectedFunctions are the functions of injected nodes, and index, which needs no measuring.
-func (r *renderer) injectedFunctions() template.FuncMap {
-	return template.FuncMap{"index": r.index, funcEnter: r.enter, funcLeave: r.leave, funcTick: r.tick, funcOut: r.out}
-}
-
 // sortedKeys is sprig's keys in a fixed order, so that equal input gives equal output.
 func sortedKeys(dicts ...map[string]any) []string {
 	var out []string

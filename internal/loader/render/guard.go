@@ -117,9 +117,6 @@ func (r *renderer) leave() string {
 	return ""
 }
 
-// tick is called at the start of each iteration.
-func (r *renderer) tick() (string, error) { return "", r.step() }
-
 // out measures a value before it is printed. The size of a text is its length.
 func (r *renderer) out(v any) (any, error) {
 	if text, ok := v.(string); ok {
@@ -170,7 +167,11 @@ func init() {
 		"regexReplaceAllLiteral": {0, 1}, "regexSplit": {0, 1},
 	} {
 		check := func(a []reflect.Value) error {
-			if err := bounded(regexcost.Check(a[at[0]].String(), a[at[1]].Len())); err != nil {
+			err := regexcost.Check(a[at[0]].String(), a[at[1]].Len())
+			if limit, ok := errors.AsType[*regexcost.LimitError](err); ok {
+				return &limitError{limit.Error()}
+			}
+			if err != nil {
 				return err
 			}
 			if strings.HasPrefix(name, "regexReplaceAll") {
@@ -279,14 +280,6 @@ func parsed(args []reflect.Value) error {
 		return limitf("a text of %d bytes to parse; the limit is %d", n, limits.TemplateValueBytes/4)
 	}
 	return nil
-}
-
-// bounded converts a limit of package regexcost to one of this package.
-func bounded(err error) error {
-	if limit, ok := errors.AsType[*regexcost.LimitError](err); ok {
-		return &limitError{limit.Error()}
-	}
-	return err
 }
 
 // short bounds the length of versions and ranges before they are parsed.

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -15,12 +14,6 @@ type limitError struct{ text string }
 func (e *limitError) Error() string { return e.text }
 
 func limitf(format string, args ...any) error { return &limitError{fmt.Sprintf(format, args...)} }
-
-// isLimit reports whether an error is a limit, after which the rendering does not continue.
-func isLimit(err error) bool {
-	_, ok := errors.AsType[*limitError](err)
-	return ok
-}
 
 // itemBytes is the size of an element of a list or a key of a map.
 const itemBytes = 16
@@ -92,7 +85,11 @@ func (m *meter) add(v reflect.Value, depth int) error {
 
 // addMap adds keys and values.
 func (m *meter) addMap(v reflect.Value, depth int) error {
-	if plain, ok := plainMap(v); ok {
+	var plain map[string]any // of JSON values, which needs no reflection
+	if v.CanInterface() {
+		plain, _ = v.Interface().(map[string]any)
+	}
+	if plain != nil {
 		for key, value := range plain {
 			if err := m.scalar(key, itemBytes+len(key), depth); err != nil {
 				return err
@@ -150,13 +147,4 @@ func (m *meter) addAny(v any, depth int) error {
 	default:
 		return m.add(reflect.ValueOf(v), depth)
 	}
-}
-
-// plainMap returns a mapping of JSON values, which needs no reflection.
-func plainMap(v reflect.Value) (map[string]any, bool) {
-	if !v.CanInterface() {
-		return nil, false
-	}
-	m, ok := v.Interface().(map[string]any)
-	return m, ok
 }

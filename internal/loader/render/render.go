@@ -102,7 +102,8 @@ func Render(ctx context.Context, in Input) (*Output, violation.Violations) {
 		data, err := r.file(p)
 		if err != nil {
 			r.problems = append(r.problems, r.problem(p, err))
-			if isLimit(err) || ctx.Err() != nil {
+			// The rendering does not continue after a limit.
+			if _, isLimit := errors.AsType[*limitError](err); isLimit || ctx.Err() != nil {
 				break
 			}
 			continue
@@ -171,7 +172,11 @@ func (r *renderer) parse() {
 	}
 
 	functions := r.functions()
-	r.templates.Funcs(functions).Funcs(r.injectedFunctions())
+	// The functions of injected nodes, and index, need no measuring.
+	r.templates.Funcs(functions).Funcs(template.FuncMap{
+		"index": r.index, funcEnter: r.enter, funcLeave: r.leave, funcOut: r.out,
+		funcTick: func() (string, error) { return "", r.step() }, // at the start of each iteration
+	})
 	trees, definedIn := map[string]*parse.Tree{}, map[string]string{}
 	code := 0
 	for _, p := range paths {

@@ -84,7 +84,11 @@ func (s *scanner) action() bool {
 		case '}':
 			if strings.HasPrefix(s.text[s.pos:], "}}") {
 				s.pos += 2
-				s.depth = max(s.depth, s.level()+most)
+				level := most
+				for _, levels := range s.open {
+					level += levels
+				}
+				s.depth = max(s.depth, level)
 				return true
 			}
 		}
@@ -128,15 +132,6 @@ func (s *scanner) block() {
 			s.open = s.open[:len(s.open)-1]
 		}
 	}
-}
-
-// level returns the depth of recursion at the present place.
-func (s *scanner) level() int {
-	n := 0
-	for _, l := range s.open {
-		n += l
-	}
-	return n
 }
 
 // quoted reads to the end of a quoted text. It returns false if there is no end.
