@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -17,8 +16,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -91,23 +88,6 @@ func (c *Config) validateAgent() error {
 	}
 
 	return nil
-}
-
-// phasesOf limits the caches of an agent to its class.
-func phasesOf(class string) map[client.Object]cache.ByObject {
-	if class == "" {
-		return nil
-	}
-	of := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{corev1alpha1.PhaseClassLabel: class})}
-	return map[client.Object]cache.ByObject{&corev1alpha1.ObjectSetPhase{}: of, &corev1alpha1.ClusterObjectSetPhase{}: of}
-}
-
-// onlyIn limits caches to a namespace; an empty one does not.
-func onlyIn(namespace string) map[string]cache.Config {
-	if namespace == "" {
-		return nil
-	}
-	return map[string]cache.Config{namespace: {}}
 }
 
 // agent connects to the target of all ObjectSetPhases.

@@ -25,9 +25,11 @@ func awaitServer(ctx context.Context, c *Config, config *rest.Config, log logr.L
 	}
 
 	defer stop()
+	config = rest.CopyConfig(config)
+	config.Timeout = limits.WriteTimeout
 	delays := wait.Backoff{Duration: limits.WatchBackoffMin, Cap: reconnectMax, Factor: 2, Jitter: 0.2, Steps: 32}
 	for logged := ""; ; {
-		kubernetes, err := serverVersion(ctx, config)
+		kubernetes, err := versionOf(ctx, config)
 		if err == nil {
 			return kubernetes, nil
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -15,8 +16,10 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/reflector"
 )
 
@@ -28,8 +31,18 @@ const resync = 24 * time.Hour
 func cacheOptions(c *Config) cache.Options {
 	var newest reflector.Newest
 	own := &ownKinds{c.Account}
+	var byObject map[client.Object]cache.ByObject // limits the caches of an agent to its class
+	if c.Class != "" {
+		of := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{corev1alpha1.PhaseClassLabel: c.Class})}
+		byObject = map[client.Object]cache.ByObject{&corev1alpha1.ObjectSetPhase{}: of, &corev1alpha1.ClusterObjectSetPhase{}: of}
+	}
+	var namespaces map[string]cache.Config // nil for all
+	if c.WatchNamespace != "" {
+		namespaces = map[string]cache.Config{c.WatchNamespace: {}}
+	}
+
 	return cache.Options{
-		ByObject: phasesOf(c.Class), DefaultNamespaces: onlyIn(c.WatchNamespace),
+		ByObject: byObject, DefaultNamespaces: namespaces,
 		SyncPeriod:       ptr.To(resync),
 		DefaultTransform: own.compactSafely,
 		NewInformer: func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {

@@ -1,14 +1,10 @@
 package manager
 
 import (
-	"context"
-
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 
 	"lockstep.run/lockstep/internal/controllers/packages"
-	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/kube/panics"
 )
 
@@ -44,20 +40,6 @@ type changes struct {
 	environment, hosted notice
 	// ceiling has the maximum rights of packages.
 	ceiling notice
-}
-
-// followDetector has a detector follow the cluster.
-func (c *changes) followDetector(detector *environment.Detector, log logr.Logger) {
-	c.kinds.listen(detector.KindChanged)
-	c.versions.listen(func(v version.Info) {
-		log.Info("read the version of the API server", "kubernetes", v.GitVersion)
-		detector.VersionChanged(v.GitVersion)
-	})
-}
-
-// environmentChanged does not wait; the lists of packages and templates can wait for the cache.
-func (c *changes) environmentChanged() {
-	panics.Go(context.Background(), "enqueueing all packages", c.environment.send)
 }
 
 // followPackages has the controller of packages follow the cluster.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
@@ -15,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/objects"
@@ -112,10 +114,16 @@ func newShared(mgr ctrl.Manager, config *rest.Config, c *Config, version string,
 	}
 
 	detector := environment.New(environment.Options{
-		Listen: here.Listen, Mapping: here.Mapping, Changed: changed.environmentChanged, HostedChanged: changed.hosted.send,
+		Listen: here.Listen, Mapping: here.Mapping, HostedChanged: changed.hosted.send,
+		// The detector does not wait; the lists of packages and templates can wait for the cache.
+		Changed: func() { panics.Go(context.Background(), "enqueueing all packages", changed.environment.send) },
 	}, version)
 
-	changed.followDetector(detector, log)
+	changed.kinds.listen(detector.KindChanged)
+	changed.versions.listen(func(v apiversion.Info) {
+		log.Info("read the version of the API server", "kubernetes", v.GitVersion)
+		detector.VersionChanged(v.GitVersion)
+	})
 	get := sources.Getter(mgr.GetAPIReader())
 	return &shared{
 		Manager: mgr, Config: c, here: here, changes: changed, environment: detector,

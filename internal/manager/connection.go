@@ -19,9 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/cluster/reflector"
 	"lockstep.run/lockstep/internal/cluster/schemas"
-	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/engine/tracking"
-	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
@@ -64,11 +62,6 @@ type connection struct {
 func (c *connection) namespaced(gk schema.GroupKind) (namespaced, known bool) {
 	state := c.State(gk)
 	return state.Namespaced, state.Served
-}
-
-// rights asks as an account for its rights.
-func (c *connection) rights(account objects.Account) engine.Rights {
-	return c.Writer.As(account.User())
 }
 
 // newConnection connects to a cluster. held counts the memory of its answers; it can be nil.

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/repositories"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/sources"
+	"lockstep.run/lockstep/internal/kube/metrics"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/quota"
@@ -32,7 +34,8 @@ import (
 func (s *shared) addDeployments(others *otherClusters) (*objectdeployments.Reconciler, error) {
 	deployments, err := objectdeployments.Setup(s.Manager, objectdeployments.Options{
 		Here: &engine.Engine{
-			Cluster: s.here, Tracker: s.here.tracker, Pool: engine.NewPool(limits.WritesInFlight, limits.WritesOfNamespace), Rights: s.here.rights, Count: count,
+			Cluster: s.here, Tracker: s.here.tracker, Pool: engine.NewPool(limits.WritesInFlight, limits.WritesOfNamespace), Count: count,
+			Rights: func(account objects.Account) engine.Rights { return s.here.Writer.As(account.User()) },
 		},
 		Targets: ofDeployments{others}, Listen: s.here.Listen, Queues: s.queues, Slices: s.slices, Memory: s.account, Namespace: s.Namespace,
 	})
@@ -77,15 +80,21 @@ func (s *shared) addPackages(others *otherClusters) (*packages.Reconciler, *sour
 			Puller: s.puller, Memory: s.account, Prefixes: s.ImagePrefixes, Get: s.get, Credentials: credentials,
 			Guard: s.guard, ClusterPullSecrets: s.SharedPullSecrets == sharedByCluster, Namespace: s.Namespace,
 			Namespaced: s.here.namespaced,
-			Pulled:     pulled,
+			Pulled:     func(took time.Duration, err error) { metrics.Pulls.Observe(took, outcome(err != nil, "pulled")) },
 		},
-		Loaded:      loaded,
+		Loaded:      func(took time.Duration, err error) { metrics.Loads.Observe(took, outcome(err != nil, "loaded")) },
 		Environment: s.environment, Policies: s.policies.Get, Ceiling: s.ceiling.get, Sources: watches, Underway: s.queues.Underway,
 		Overrides: s.overrides(),
-		Accounts:  s.accounts(),
-		ServedAPI: s.servedAPI,
-		Unserved:  func(gk schema.GroupKind) bool { return s.here.State(gk).Unserved() },
-		Fresh:     mutationcache.NewStore(), Slices: s.slices, Namespace: s.Namespace, Version: buildversion.Release(buildversion.Get()), Pace: s.Pace,
+		Accounts: packages.Accounts{
+			Own:     objects.Account{Namespace: s.Namespace, Name: s.ServiceAccount},
+			Default: s.DefaultServiceAccount, Required: s.RequireServiceAccount.ofNamespaces(), RequiredOfAll: s.RequireServiceAccount.ofAll(),
+		},
+		ServedAPI: servedAPI(s.here, schemaFieldsTimeout, func(gk schema.GroupKind, api *corev1alpha1.DependencyAPI, err error) {
+			s.GetLogger().Info("a schema cannot be read; it is read again", "apiVersion", api.APIVersion, "kind", api.Kind, "reason", err.Error())
+			s.changes.schemaFollows(gk)
+		}),
+		Unserved: func(gk schema.GroupKind) bool { return s.here.State(gk).Unserved() },
+		Fresh:    mutationcache.NewStore(), Slices: s.slices, Namespace: s.Namespace, Version: buildversion.Release(buildversion.Get()), Pace: s.Pace,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("set up the controller of packages: %w", err)
@@ -93,22 +102,6 @@ func (s *shared) addPackages(others *otherClusters) (*packages.Reconciler, *sour
 
 	s.changes.followPackages(reconciler)
 	return reconciler, watches, nil
-}
-
-// servedAPI reports whether the cluster serves an API, and which fields its schema lacks.
-func (s *shared) servedAPI(api *corev1alpha1.DependencyAPI) (served bool, missing []string) {
-	return servedAPI(s.here, schemaFieldsTimeout, func(gk schema.GroupKind, api *corev1alpha1.DependencyAPI, err error) {
-		s.GetLogger().Info("a schema cannot be read; it is read again", "apiVersion", api.APIVersion, "kind", api.Kind, "reason", err.Error())
-		s.changes.schemaFollows(gk)
-	})(api)
-}
-
-// accounts returns the accounts as which packages can be installed.
-func (c *Config) accounts() packages.Accounts {
-	return packages.Accounts{
-		Own:     objects.Account{Namespace: c.Namespace, Name: c.ServiceAccount},
-		Default: c.DefaultServiceAccount, Required: c.RequireServiceAccount.ofNamespaces(), RequiredOfAll: c.RequireServiceAccount.ofAll(),
-	}
 }
 
 // addHosted adds the controller of HostedClusterPackages.

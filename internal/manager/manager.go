@@ -34,9 +34,6 @@ import (
 // stopTimeout is the time for reconciles to end at a stop. The pod has 30 s.
 const stopTimeout = 15 * time.Second
 
-// Version returns the version of the build.
-func Version() string { return version.Get() }
-
 // Run runs the manager until ctx ends, or until it lost the Lease.
 func Run(ctx context.Context, c *Config) error {
 	logger, err := newLogger(c.LogLevel)
@@ -131,14 +128,7 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-// serverVersion reads the version of the API server.
-func serverVersion(ctx context.Context, config *rest.Config) (string, error) {
-	config = rest.CopyConfig(config)
-	config.Timeout = limits.WriteTimeout
-	return versionOf(ctx, config)
-}
-
-// versionOf reads the version with the timeout of config.
+// versionOf reads the version of the API server with the timeout of config.
 func versionOf(ctx context.Context, config *rest.Config) (string, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {

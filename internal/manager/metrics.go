@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -105,16 +104,6 @@ func outcome(failed bool, succeeded string) string {
 		return "failed"
 	}
 	return succeeded
-}
-
-// pulled counts a pull of an image, and loaded a load of a package.
-func pulled(took time.Duration, err error) {
-	metrics.Pulls.Observe(took, outcome(err != nil, "pulled"))
-}
-
-// loaded is the same for loads of packages.
-func loaded(took time.Duration, err error) {
-	metrics.Loads.Observe(took, outcome(err != nil, "loaded"))
 }
 
 // watched exports how much the watches of managed objects remember.

@@ -31,7 +31,8 @@ func (s *startTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	delays := wait.Backoff{Duration: limits.WatchBackoffMin, Cap: reconnectMax, Factor: 2, Jitter: 0.2, Steps: 32}
 	for {
 		res, err := s.next.RoundTrip(req)
-		if !discovers(req) || !isTransient(res, err) || time.Now().After(s.until) {
+		isTransient := err != nil || res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= http.StatusInternalServerError
+		if !discovers(req) || !isTransient || time.Now().After(s.until) {
 			return res, err
 		}
 		select {
@@ -67,9 +68,4 @@ func discovers(req *http.Request) bool {
 	}
 
 	return false
-}
-
-// isTransient reports whether a retry can succeed.
-func isTransient(res *http.Response, err error) bool {
-	return err != nil || res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= http.StatusInternalServerError
 }

@@ -134,7 +134,12 @@ func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.
 	s := &session{
 		deployments: objectdeployments.NewTarget(executor, o.home.reader, o.shared.queues.Enqueue, id, home),
 		packages: &packages.Target{
-			ID: id, Environment: detector, ServedAPI: o.servedAPI(ref, there), Namespaced: there.namespaced,
+			ID: id, Environment: detector, Namespaced: there.namespaced,
+			// Schemas of a target are not waited for long.
+			ServedAPI: servedAPI(there, targetSchemaTimeout, func(gk schema.GroupKind, api *corev1alpha1.DependencyAPI, err error) {
+				o.log.Info("a schema of a target cannot be read; it is read again", "secret", ref.String(), "apiVersion", api.APIVersion, "kind", api.Kind, "reason", err.Error())
+				o.shared.changes.schemaFollows(gk)
+			}),
 		},
 	}
 
@@ -166,14 +171,6 @@ func targetVersion(ctx context.Context, config *rest.Config) (string, error) {
 		return "", fmt.Errorf("its version has %d bytes; the limit is %d", len(version), limits.TargetVersionBytes)
 	}
 	return version, err
-}
-
-// servedAPI reports whether a target serves an API. Its schemas are not waited for long.
-func (o *otherClusters) servedAPI(ref targets.Ref, there *connection) func(*corev1alpha1.DependencyAPI) (bool, []string) {
-	return servedAPI(there, targetSchemaTimeout, func(gk schema.GroupKind, api *corev1alpha1.DependencyAPI, err error) {
-		o.log.Info("a schema of a target cannot be read; it is read again", "secret", ref.String(), "apiVersion", api.APIVersion, "kind", api.Kind, "reason", err.Error())
-		o.shared.changes.schemaFollows(gk)
-	})
 }
 
 // ofDeployments are the targets as the controller of deployments uses them.
