@@ -75,8 +75,14 @@ func compileCEL(rule string) (*celProgram, error) {
 	}
 
 	if issues.Err() != nil {
+		// All issues on one line as LINE:COLUMN: MESSAGE. CEL's own form draws the rule with a caret
+		// below it, which conditions cannot show.
+		var texts []string
+		for _, issue := range issues.Errors() {
+			texts = append(texts, fmt.Sprintf("%d:%d: %s", issue.Location.Line(), issue.Location.Column()+1, issue.Message))
+		}
 		return nil, &refusal{
-			issueText(issues),
+			strings.Join(texts, ", "),
 			"write a CEL expression of type bool; the object is the variable self",
 		}
 	}
@@ -114,16 +120,6 @@ func compileCEL(rule string) (*celProgram, error) {
 	return &celProgram{rule: rule, program: program, reads: celPaths(ast.NativeRep().Expr())}, nil
 }
 
-// issueText returns all issues on one line as LINE:COLUMN: MESSAGE. CEL's own form draws the rule
-// with a caret below it, which conditions cannot show.
-func issueText(issues *cel.Issues) string {
-	var texts []string
-	for _, issue := range issues.Errors() {
-		texts = append(texts, fmt.Sprintf("%d:%d: %s", issue.Location.Line(), issue.Location.Column()+1, issue.Message))
-	}
-	return strings.Join(texts, ", ")
-}
-
 // celProbe evaluates a shared rule with the message of one entry.
 type celProbe struct {
 	*celProgram
@@ -139,7 +135,11 @@ func (p celProbe) evaluate(o *object) outcome {
 	// The budget is per evaluation; programs are shared and can run at the same time.
 	celcost.NewBudget().AddTo(variables)
 	value, details, err := p.program.ContextEval(ctx, variables)
-	o.cost += celCost(details)
+	if cost := details.ActualCost(); cost != nil {
+		o.cost += int(min(*cost, limits.ProbeObjectCost)) // the last step can exceed the limit
+	} else {
+		o.cost += limits.ProbeCELCost
+	}
 	if err != nil {
 		return outcome{message: fmt.Sprintf("CEL program failed: %s, in the rule %s", celErrorText(err, o), quoted(strings.Join(strings.Fields(p.rule), " ")))}
 	}
@@ -148,14 +148,6 @@ func (p celProbe) evaluate(o *object) outcome {
 	}
 
 	return outcome{status: False, message: p.message}
-}
-
-// celCost returns the cost of an evaluation. Its last step can exceed the limit.
-func celCost(details *cel.EvalDetails) int {
-	if cost := details.ActualCost(); cost != nil {
-		return int(min(*cost, limits.ProbeObjectCost))
-	}
-	return limits.ProbeCELCost
 }
 
 // errCELCost is the text of cel-go's error, which has no type of its own.

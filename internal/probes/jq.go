@@ -129,7 +129,10 @@ func (p *jqProgram) read(o *object) (any, bool, error) {
 	timeout, cancel := context.WithTimeout(context.Background(), probeJQTime)
 	defer cancel()
 	steps := &stepContext{Context: timeout, left: limits.ProbeJQSteps}
-	value, err := single(e.code.RunWithContext(steps, o.jqRoot()))
+	if o.jq == nil {
+		o.jq = toJQ(o.root) // once per evaluation of a Set
+	}
+	value, err := single(e.code.RunWithContext(steps, o.jq))
 	o.cost += limits.ProbeJQSteps - steps.left
 	// An author's try could have caught the error of the limit, so the account decides.
 	if e.exceeded != nil {
@@ -260,14 +263,6 @@ func numbers(_ any, args []any) any {
 		}
 	}
 	return []any{args[0], args[1]}
-}
-
-// jqRoot returns the object in gojq's types. It converts the object once per evaluation of a Set.
-func (o *object) jqRoot() any {
-	if o.jq == nil {
-		o.jq = toJQ(o.root)
-	}
-	return o.jq
 }
 
 // toJQ converts decoded JSON into gojq's types: it knows int, but panics on int64.

@@ -176,7 +176,7 @@ func guardBareTerm(t *gojq.Term) (charged bool, err error) {
 // lacks.
 func guardFunction(t *gojq.Term) (charged bool, err error) {
 	f := t.Func
-	charged, known := jqFunctions[functionName(f)]
+	charged, known := jqFunctions[fmt.Sprintf("%s/%d", f.Name, len(f.Args))] // as in jq's own messages
 	if !known && strings.HasPrefix(f.Name, "$") {
 		return false, refuseJQ("the variable %s", f.Name)
 	}
@@ -192,9 +192,6 @@ func guardFunction(t *gojq.Term) (charged bool, err error) {
 
 	return charged, nil
 }
-
-// functionName returns name and arity, as in jq's own messages: select/1.
-func functionName(f *gojq.Func) string { return fmt.Sprintf("%s/%d", f.Name, len(f.Args)) }
 
 // guardObject guards the keys and values of a constructed object.
 func guardObject(object *gojq.Object) error {

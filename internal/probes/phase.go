@@ -37,7 +37,9 @@ func EvaluatePhase(trimmed []byte, class string) Result {
 		default:
 			// Agents also report this while the objects are becoming ready. As with the probes of
 			// such objects, it becomes a failure only at the deadline.
-			return Result{Status: False, Messages: []string{oneLine(c.Message)}}
+			// The prefix repeats the phase, and messages of several objects are joined with commas.
+			message := strings.Join(strings.Fields(phasePrefix.ReplaceAllString(c.Message, "")), " ")
+			return Result{Status: False, Messages: []string{cmp.Or(message, "is not available")}}
 		}
 	}
 
@@ -46,9 +48,3 @@ func EvaluatePhase(trimmed []byte, class string) Result {
 
 // phasePrefix matches the name of the phase, with which agents start their messages.
 var phasePrefix = regexp.MustCompile(`^Phase "[^"]*" failed: `)
-
-// oneLine removes the prefix that repeats the phase, and joins lines, because messages of several
-// objects are joined with commas.
-func oneLine(message string) string {
-	return cmp.Or(strings.Join(strings.Fields(phasePrefix.ReplaceAllString(message, "")), " "), "is not available")
-}

@@ -38,7 +38,10 @@ func Trim(obj map[string]any, needs Needs) []byte {
 	if needs.Whole {
 		trimmed = withoutManagedFields(obj)
 	} else {
-		trimmed = skeleton(obj)
+		// Every trimmed object has these fields, for selectors, generations and messages.
+		metadata, _ := obj["metadata"].(map[string]any)
+		trimmed = pick(obj, "apiVersion", "kind", "status")
+		trimmed["metadata"] = pick(metadata, keptMetadata...)
 		for _, path := range needs.Paths {
 			copyPath(trimmed, obj, path)
 		}
@@ -68,15 +71,6 @@ func withoutManagedFields(obj map[string]any) map[string]any {
 		delete(metadata, managedFields)
 		trimmed["metadata"] = metadata
 	}
-	return trimmed
-}
-
-// skeleton returns the fields that every trimmed object has, for selectors, generations and
-// messages.
-func skeleton(obj map[string]any) map[string]any {
-	metadata, _ := obj["metadata"].(map[string]any)
-	trimmed := pick(obj, "apiVersion", "kind", "status")
-	trimmed["metadata"] = pick(metadata, keptMetadata...)
 	return trimmed
 }
 
