@@ -65,15 +65,6 @@ type provided struct {
 	api       corev1alpha1.ProvidedAPI
 }
 
-// newMarket returns an empty market, which reads the catalogue on demand.
-func newMarket(in *Input) *market {
-	return &market{
-		input: in, spent: new(int), listed: map[place][]Offer{}, offered: map[place][]value{}, leads: map[place][]want{}, providers: map[provided][]string{},
-		constraints: map[string]*versions.Constraint{}, awaited: map[string]bool{}, within: map[within]bool{},
-		choices: map[asked]versions.Choice{},
-	}
-}
-
 // list reads the offers of the catalogue.
 func (m *market) list(at place) []Offer {
 	all, ok := m.listed[at]

@@ -319,8 +319,12 @@ func (s *search) explainNoFit(e *edge, usable []*Installed) {
 	case len(usable) > 0:
 		e.reason, e.problem = corev1alpha1.ReasonVersionMismatch, s.explainMismatch(e, usable)
 	case choice.Reason == corev1alpha1.ReasonUnknownPackage:
+		space := "the namespace " + of.namespace
+		if of.namespace == "" {
+			space = "a ClusterPackage"
+		}
 		e.reason = corev1alpha1.ReasonUnknownPackage
-		e.problem = fmt.Sprintf("%s is not installed, and no repository that %s sees offers it. Add one that does.", e.name, spaceOf(of.namespace))
+		e.problem = fmt.Sprintf("%s is not installed, and no repository that %s sees offers it. Add one that does.", e.name, space)
 	case choice.Index < 0:
 		e.reason = corev1alpha1.ReasonNoMatchingVersion
 		e.problem = e.name + ": " + choice.Message + "."
@@ -331,8 +335,12 @@ func (s *search) explainNoFit(e *edge, usable []*Installed) {
 		e.reason = corev1alpha1.ReasonUnknownPackage
 		e.problem = fmt.Sprintf("%s can be installed only in a namespace, but a ClusterPackage depends on it, which no Package satisfies. Ask its author to allow the scope Cluster.", e.name)
 	default:
+		var others []string
+		for _, i := range s.world.byPackage[e.name] {
+			others = append(others, i.String())
+		}
 		e.reason = corev1alpha1.ReasonVersionMismatch
-		e.problem = fmt.Sprintf("%s can be installed only once in its scope, and there is another one: %s.", e.name, few(instances(s.world.byPackage[e.name])))
+		e.problem = fmt.Sprintf("%s can be installed only once in its scope, and there is another one: %s.", e.name, few(others))
 	}
 }
 
@@ -378,21 +386,4 @@ const clusterOnly = "Packages in namespaces cannot change it. Change the range, 
 // heeds reports whether an instance heeds all roots.
 func (s *search) heeds(i *Installed) bool {
 	return !slices.ContainsFunc(s.world.roots, func(r *Root) bool { return !i.Heeds(r.Instance) })
-}
-
-// spaceOf names the packages of a namespace in messages.
-func spaceOf(namespace string) string {
-	if namespace == "" {
-		return "a ClusterPackage"
-	}
-	return "the namespace " + namespace
-}
-
-// instances names installed packages in messages.
-func instances(all []*Installed) []string {
-	names := make([]string, len(all))
-	for i := range all {
-		names[i] = all[i].String()
-	}
-	return names
 }

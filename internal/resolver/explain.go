@@ -126,7 +126,12 @@ func (s *search) conflicts(core []int32) []string {
 	var texts []string
 	shared := false
 	for _, t := range targets {
-		if needs := of[t]; len(needs) > 1 || len(needs) == 1 && s.narrows(t, needs) {
+		needs := of[t]
+		narrows := func() bool { // excludes some values of a slot, but not all of them on its own
+			fits := s.together(t, needs)
+			return slices.Contains(fits, false) && slices.Contains(fits, true) || s.slots[t].installed != nil
+		}
+		if len(needs) > 1 || len(needs) == 1 && narrows() {
 			texts = append(texts, s.conflict(t, needs))
 			shared = shared || len(needs) > 1
 		}
@@ -143,12 +148,6 @@ func (s *search) conflicts(core []int32) []string {
 	}
 
 	return texts
-}
-
-// narrows reports whether needs exclude some values of a slot, but not all of them on their own.
-func (s *search) narrows(t int32, needs []int32) bool {
-	fits := s.together(t, needs)
-	return slices.Contains(fits, false) && slices.Contains(fits, true) || s.slots[t].installed != nil
 }
 
 // conflict describes the requirements on one package, its refused versions, and how to change an
@@ -253,16 +252,11 @@ func (s *search) demand(id int32) string {
 	if want != "" {
 		text = strconv.Quote(want)
 	}
-	return text + " (by " + s.who(id) + ")"
-}
-
-// who names the dependent of a requirement, and the path to it.
-func (s *search) who(id int32) string {
-	text := s.dependent(id)
+	by := s.dependent(id)
 	if path := s.path(s.edges[id].slot); len(path) > 1 {
-		text += ", path " + arrows(append(path, s.edges[id].name))
+		by += ", path " + arrows(append(path, s.edges[id].name))
 	}
-	return text
+	return text + " (by " + by + ")"
 }
 
 // dependent names the owner of a requirement: an existing instance, or a package and its version.

@@ -64,11 +64,6 @@ func (s *search) plan() []Step {
 	return steps
 }
 
-// isThere reports whether the package to be created exists already, in the same version.
-func (of *slot) isThere(v int32) bool {
-	return of.tentative != nil && of.tentative.Version == of.values[v].version
-}
-
 // dependenciesIn returns the slots that satisfy the requirements of another one.
 func (s *search) dependenciesIn(i int32) []int32 {
 	var all []int32
@@ -218,7 +213,7 @@ func (s *search) outcome(root *Root, e *edge) Outcome {
 	at := of.instance
 	o.Satisfier, o.Version, o.Reason = &at, of.values[v].version, corev1alpha1.ReasonNotAvailable
 	switch i := of.installed; {
-	case of.isThere(v):
+	case of.tentative != nil && of.tentative.Version == of.values[v].version: // it exists already
 		o.Message = "Waiting for " + at.String() + " to be available."
 	case of.tentative != nil:
 		o.Message = fmt.Sprintf("%s is changed from %s to %s.", at, of.tentative.Version, o.Version)

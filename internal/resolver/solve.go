@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -31,7 +32,11 @@ func New(in Input) *Resolver {
 	if isNamespaced := func(r Root) bool { return r.Namespace != "" }; in.Steps == 0 && slices.ContainsFunc(in.Roots, isNamespaced) {
 		limit = limits.ResolutionStepsNamespaced
 	}
-	return &Resolver{newMarket(&in), limit, 4 * limit}
+	m := &market{
+		input: &in, spent: new(int), listed: map[place][]Offer{}, offered: map[place][]value{}, leads: map[place][]want{}, providers: map[provided][]string{},
+		constraints: map[string]*versions.Constraint{}, awaited: map[string]bool{}, within: map[within]bool{}, choices: map[asked]versions.Choice{},
+	}
+	return &Resolver{m, limit, 4 * limit}
 }
 
 // Solve resolves the requirements of roots. A search can take as many steps as the limit, and

@@ -83,7 +83,13 @@ func (s *search) next() (literal, step) {
 		}
 		if !s.walk.changed {
 			s.walk.changed = true
-			s.appendChanged()
+			// No requirement of the walk leads to these changed packages; their dependents outside of
+			// it constrain them.
+			for _, i := range s.changeable {
+				if s.chosen(i) > 0 && !s.isReached(i) {
+					s.reach(i, -1)
+				}
+			}
 			continue
 		}
 		if s.findCycle() {
@@ -104,16 +110,6 @@ func (s *search) prefer(i int32, fits []bool) literal {
 		}
 	}
 	return -1
-}
-
-// appendChanged adds changed packages that no requirement of the walk leads to, because their
-// dependents outside of it constrain them.
-func (s *search) appendChanged() {
-	for _, i := range s.changeable {
-		if s.chosen(i) > 0 && !s.isReached(i) {
-			s.reach(i, -1)
-		}
-	}
 }
 
 // isReached reports whether a slot is in the present queue. Its position can be from a part of the
@@ -139,7 +135,8 @@ func (s *search) mandatory() (literal, step) {
 		v := s.chosen(i)
 		known := s.slots[i].expanded[v] != nil
 		edges := s.expand(i, v)
-		if !known && s.isDirty() {
+		// New clauses can have pending consequences.
+		if !known && (len(s.pending) > 0 || s.head < len(s.trail) || int(s.depth()) < len(s.marks)) {
 			return 0, stepPropagate
 		}
 		for ; s.walk.edge < len(edges); s.walk.edge++ {
@@ -152,11 +149,6 @@ func (s *search) mandatory() (literal, step) {
 	}
 
 	return 0, stepDone
-}
-
-// isDirty reports whether there are clauses with pending consequences.
-func (s *search) isDirty() bool {
-	return len(s.pending) > 0 || s.head < len(s.trail) || int(s.depth()) < len(s.marks)
 }
 
 // follow reaches the package that satisfies a requirement, or returns the decision about it.
