@@ -40,7 +40,10 @@ func (o Owner) Remote() bool { return o.Cluster != "" }
 // before a restore.
 func (o Owner) Put(metadata map[string]any, others ...Reference) {
 	if !o.Remote() {
-		metadata["ownerReferences"] = []any{o.reference()}
+		// blockOwnerDeletion is never set, because the engine itself tears down the objects.
+		metadata["ownerReferences"] = []any{map[string]any{
+			"apiVersion": o.Names.GroupVersion.String(), "kind": o.Kind, "name": o.Name, "uid": string(o.UID), "controller": true,
+		}}
 		return
 	}
 
@@ -59,15 +62,6 @@ func (o Owner) Put(metadata map[string]any, others ...Reference) {
 	}
 
 	entries(metadata, "annotations")[o.Names.OwnersAnnotation] = OwnersValue(all)
-}
-
-// reference returns the controller reference on managed objects. It never sets blockOwnerDeletion,
-// because the engine itself tears down the objects.
-func (o Owner) reference() map[string]any {
-	return map[string]any{
-		"apiVersion": o.Names.GroupVersion.String(),
-		"kind":       o.Kind, "name": o.Name, "uid": string(o.UID), "controller": true,
-	}
 }
 
 // Is reports whether ref points at the owner.

@@ -3,7 +3,6 @@ package listkeys
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -14,11 +13,6 @@ var table = [][]string{
 	{"name"}, {"selector"}, {"key", "operator"}, {"type"}, {"containerPort", "protocol"}, {"port", "protocol"}, {"mountPath"}, {"devicePath"},
 	{"topologyKey", "whenUnsatisfiable"}, {"ip"}, {"host"}, {"path"}, {"uid"}, {"rule"},
 }
-
-// editable are the fields of the table that people also edit in place. If a merge identified
-// elements by them, it would mistake such an edit for the removal of one element and the addition
-// of another.
-var editable = []string{"type", "host", "path", "uid", "rule"}
 
 // defaults are the values of keys that a template can leave out.
 var defaults = map[string]any{"protocol": "TCP"}
@@ -34,12 +28,14 @@ func Identify(schema []string, lists ...[]any) (names [][]string, ok bool) {
 	if len(schema) > 0 {
 		candidates = append([][]string{table[0], schema}, table[1:]...)
 	}
-	return first(candidates, lists)
-}
-
-// IdentifyForMerge is Identify without a schema and without fields that people edit in place.
-func IdentifyForMerge(lists ...[]any) (names [][]string, ok bool) {
-	return first(slices.DeleteFunc(slices.Clone(table), func(fields []string) bool { return slices.Contains(editable, fields[0]) }), lists)
+	for _, fields := range candidates {
+		for n := range fields {
+			if names, ok = identify(fields[:n+1], lists); ok {
+				return names, true
+			}
+		}
+	}
+	return nil, false
 }
 
 // Names returns the name of each element, or an empty string for an element without a name. It is
@@ -50,17 +46,6 @@ func Names(list []any) []string {
 		names[i], _ = nameOf(table[0], element)
 	}
 	return names
-}
-
-func first(candidates [][]string, lists [][]any) (names [][]string, ok bool) {
-	for _, fields := range candidates {
-		for n := range fields {
-			if names, ok = identify(fields[:n+1], lists); ok {
-				return names, true
-			}
-		}
-	}
-	return nil, false
 }
 
 func identify(fields []string, lists [][]any) (all [][]string, ok bool) {

@@ -21,16 +21,14 @@ func Nearest(written string, known []string) (string, bool) {
 		if longer := len(name) - len(written); longer >= bestDistance || -longer >= bestDistance {
 			continue // at least as far away
 		}
-		if d := distance(written, name); d <= slips(written, name) && d < bestDistance {
+		// One typing error is likely for every three letters.
+		if d := distance(written, name); d <= max(1, max(len(written), len(name))/3) && d < bestDistance {
 			best, bestDistance = name, d
 		}
 	}
 
 	return best, best != ""
 }
-
-// slips returns the maximum number of typing errors between two names: one for every three letters.
-func slips(a, b string) int { return max(1, max(len(a), len(b))/3) }
 
 // distance is the edit distance. A transposition counts once.
 func distance(a, b string) int {
