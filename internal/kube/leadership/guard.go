@@ -3,6 +3,7 @@ package leadership
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -44,12 +45,12 @@ func (g *Guard) Valid() bool {
 		return true
 	}
 	at := g.renewed.Load()
-	return at != nil && elapsed(*at, g.clock.Now()) < limits.LeaseRenewDeadline
-}
-
-// elapsed returns the longer one of monotonic and wall clock time between both.
-func elapsed(from, to time.Time) time.Duration {
-	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
+	if at == nil {
+		return false
+	}
+	// The longer one of monotonic and wall clock time.
+	now := g.clock.Now()
+	return max(now.Sub(*at), now.Round(0).Sub(at.Round(0))) < limits.LeaseRenewDeadline
 }
 
 func (g *Guard) renew(sent time.Time) { g.renewed.Store(&sent) }
@@ -73,7 +74,8 @@ type transport struct {
 
 // RoundTrip sends the request if it is allowed.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if reads(req.Method) || t.guard.Valid() {
+	reads := slices.Contains([]string{"", http.MethodGet, http.MethodHead, http.MethodOptions}, req.Method)
+	if reads || t.guard.Valid() {
 		return t.next.RoundTrip(req)
 	}
 	if req.Body != nil {
@@ -85,11 +87,3 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // WrappedRoundTripper lets client-go find the transport below.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
-
-func reads(method string) bool {
-	switch method {
-	case "", http.MethodGet, http.MethodHead, http.MethodOptions:
-		return true
-	}
-	return false
-}

@@ -73,7 +73,10 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	if record.HolderIdentity != l.Identity() {
 		l.guard.drop()
 	}
-	l.announce(ctx, record.HolderIdentity)
+	// It is logged once for each other holder that this process waits.
+	if holder := record.HolderIdentity; holder != "" && holder != l.Identity() && (l.known == nil || l.known.HolderIdentity != holder) {
+		log.FromContext(ctx).Info("another manager leads; waiting for the Lease", "holder", holder, "lease", l.Describe())
+	}
 	if l.known != nil && wentBack(l.known, record) {
 		l.lost = true
 		l.guard.drop()
@@ -83,13 +86,6 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 
 	l.known = record
 	return record, raw, nil
-}
-
-// announce logs once for each other holder that this process waits.
-func (l *lock) announce(ctx context.Context, holder string) {
-	if holder != "" && holder != l.Identity() && (l.known == nil || l.known.HolderIdentity != holder) {
-		log.FromContext(ctx).Info("another manager leads; waiting for the Lease", "holder", holder, "lease", l.Describe())
-	}
 }
 
 // wentBack reports whether a Lease has a record from before the known one. A holder only

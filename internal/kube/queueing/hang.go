@@ -71,15 +71,11 @@ func (h *hang[K]) check(*http.Request) error {
 	defer h.mu.Unlock()
 	if !h.logged.Equal(since) {
 		h.logged = since
-		h.log.Error(err, "a worker hangs, so that this process is not alive", "stacks", stacks())
+		var all bytes.Buffer // of all goroutines, each stack with how many have it
+		_ = pprof.Lookup("goroutine").WriteTo(&all, 1)
+		stacks := string(all.Bytes()[:min(all.Len(), limits.StackBytes)])
+		h.log.Error(err, "a worker hangs, so that this process is not alive", "stacks", stacks)
 	}
 
 	return err
-}
-
-// stacks returns the stacks of all goroutines, each with how many have it.
-func stacks() string {
-	var all bytes.Buffer
-	_ = pprof.Lookup("goroutine").WriteTo(&all, 1) // a buffer does not fail
-	return string(all.Bytes()[:min(all.Len(), limits.StackBytes)])
 }

@@ -30,8 +30,15 @@ func Fit(status any, generation int64, below []metav1.Condition, more ...string)
 		return
 	}
 
+	forgetTimeline := func() string {
+		if s.timeline != nil {
+			*s.timeline = nil
+		}
+		return ""
+	}
 	for _, cut := range []func() string{
-		s.forgetImages, s.forgetTimeline, func() string { return s.shorten(1024) }, s.forgetControlled, s.forgetMapped, func() string { return s.shorten(128) }, s.forgetBlocking,
+		s.forgetImages, forgetTimeline, func() string { return s.shorten(1024) },
+		s.forgetControlled, s.forgetMapped, func() string { return s.shorten(128) }, s.forgetBlocking,
 	} {
 		if s.fits() {
 			break
@@ -91,24 +98,8 @@ func (s *parts) fits() bool {
 	defer func() { *s.conditions = all }()
 	*s.conditions = slices.Clone(all)
 	conditions.Remove(s.conditions, corev1alpha1.ConditionTruncated)
-	return sizeOf(s.status) <= limits.StatusBytes-room
-}
-
-func sizeOf(v any) int {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return 0 // the client cannot send it either, and reports that
-	}
-	return len(text)
-}
-
-// forgetTimeline leaves out when phases went how far.
-func (s *parts) forgetTimeline() string {
-	if s.timeline == nil || len(*s.timeline) == 0 {
-		return ""
-	}
-	*s.timeline = nil
-	return ""
+	text, err := json.Marshal(s.status)
+	return err != nil || len(text) <= limits.StatusBytes-room // the client reports the error
 }
 
 // shorten truncates messages.
