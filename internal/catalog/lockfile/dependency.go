@@ -103,7 +103,16 @@ func choose(indexes []*repository.Index, d manifestsv1alpha1.PackageManifestDepe
 		return candidate{}, fmt.Errorf("none of the %d versions of %s within %s can be installed on all platforms that this package is for: narrow spec.constraints, or widen the range", inRange, d.Package, d.Range)
 	}
 
-	return candidate{}, fmt.Errorf("no version of %s is within %s; there are: %s", d.Package, d.Range, list(offered))
+	const most = 10 // versions that the message names, starting with the highest
+	var texts []string
+	for _, c := range offered[:min(len(offered), most)] {
+		texts = append(texts, "v"+c.version.String())
+	}
+	if len(offered) > most {
+		texts = append(texts, "…")
+	}
+
+	return candidate{}, fmt.Errorf("no version of %s is within %s; there are: %s", d.Package, d.Range, strings.Join(texts, ", "))
 }
 
 // offers returns all versions of a package named <package>.<repository>. Both names can contain
@@ -132,18 +141,4 @@ func offers(indexes []*repository.Index, fqdn string) ([]candidate, error) {
 	}
 
 	return out, nil
-}
-
-// list names as many versions as fit, starting with the highest.
-func list(offered []candidate) string {
-	const most = 10
-	var texts []string
-	for _, c := range offered {
-		if len(texts) == most {
-			texts = append(texts, "…")
-			break
-		}
-		texts = append(texts, "v"+c.version.String())
-	}
-	return strings.Join(texts, ", ")
 }

@@ -123,17 +123,13 @@ func (p Provider) Describe(message string) string {
 	}
 	text := fmt.Sprintf("%s, chosen for %s: %s", p.Name, p.API, message)
 	if len(p.Others) > 0 {
-		text += fmt.Sprintf("; %s also offered with this API: the first choice stays; to change it, set packageRef.name", are(p.Others, p.More))
+		verb := "are"
+		if len(p.Others) == 1 {
+			verb = "is"
+		}
+		text += fmt.Sprintf("; %s %s also offered with this API: the first choice stays; to change it, set packageRef.name", few(p.Others, p.More), verb)
 	}
 	return text
-}
-
-// are lists names with the verb for their number.
-func are(names []string, more int) string {
-	if len(names) == 1 {
-		return names[0] + " is"
-	}
-	return few(names, more) + " are"
 }
 
 // few lists names, of a total of len(names)+more.

@@ -11,6 +11,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
 )
 
@@ -187,7 +188,9 @@ func (r *reader) template(v *corev1alpha1.AvailableVersion, s *appSpec) {
 
 	if len(*lost) > 0 {
 		v.Image, v.Files = "", nil
-		*lost = bounded(*lost)
+		if n := len(*lost) - limits.NotCarriedOver; n > 0 {
+			*lost = append((*lost)[:limits.NotCarriedOver:limits.NotCarriedOver], fmt.Sprintf("and %d more", n))
+		}
 	}
 
 	v.Scopes = loader.PlainScopes(v.Files)

@@ -115,11 +115,3 @@ func isEmpty(v any) bool {
 	}
 	return v == false
 }
-
-// bounded returns the first names and the number of the others.
-func bounded(names []string) []string {
-	if n := len(names) - limits.NotCarriedOver; n > 0 {
-		names = append(names[:limits.NotCarriedOver:limits.NotCarriedOver], fmt.Sprintf("and %d more", n))
-	}
-	return names
-}

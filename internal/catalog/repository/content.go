@@ -52,9 +52,18 @@ type Options struct {
 
 // ReadWith is Read with options.
 func ReadWith(files map[string][]byte, o Options) (*Content, error) {
-	if err := tooLarge(files); err != nil {
-		return nil, err
+	// The input as a whole is bounded before any file is parsed.
+	size := 0
+	for _, data := range files {
+		size += len(data)
 	}
+	switch {
+	case len(files) > limits.RepositoryFiles:
+		return nil, fmt.Errorf("the repository has %d files; the limit is %d: offer fewer versions, or split it into several repositories", len(files), limits.RepositoryFiles)
+	case size > limits.RepositoryBytes:
+		return nil, fmt.Errorf("the files of the repository have %d bytes; the limit is %d: offer fewer versions, or split it into several repositories", size, limits.RepositoryBytes)
+	}
+
 	if o.Bytes == 0 || o.Bytes > limits.RepositoryOfferBytes {
 		o.Bytes = limits.RepositoryOfferBytes
 	}
@@ -71,21 +80,6 @@ func ReadWith(files map[string][]byte, o Options) (*Content, error) {
 	}
 
 	return r.content()
-}
-
-// tooLarge bounds the input as a whole, before any file is parsed.
-func tooLarge(files map[string][]byte) error {
-	size := 0
-	for _, data := range files {
-		size += len(data)
-	}
-	switch {
-	case len(files) > limits.RepositoryFiles:
-		return fmt.Errorf("the repository has %d files; the limit is %d: offer fewer versions, or split it into several repositories", len(files), limits.RepositoryFiles)
-	case size > limits.RepositoryBytes:
-		return fmt.Errorf("the files of the repository have %d bytes; the limit is %d: offer fewer versions, or split it into several repositories", size, limits.RepositoryBytes)
-	}
-	return nil
 }
 
 // reader collects the offers in the documents of a repository.

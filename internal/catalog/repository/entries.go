@@ -33,9 +33,21 @@ func (r *reader) repositoryEntry() {
 	}
 
 	r.object = "entry " + e.name()
+	var scopes []corev1alpha1.Scope // that a version can be installed in
+	for _, s := range scopesOf(e.Scopes) {
+		scopes = append(scopes, corev1alpha1.Scope(s))
+	}
+	// If a constraint does not name its scope, it is the scope of a Package, provided that a Package
+	// can install the version.
+	installed := corev1alpha1.ScopeNamespaced
+	if slices.Equal(scopes, []corev1alpha1.Scope{corev1alpha1.ScopeCluster}) {
+		installed = corev1alpha1.ScopeCluster
+	}
+
 	v := corev1alpha1.AvailableVersion{
 		Image: e.Image + "@" + e.Digest, Revision: e.Revision, Retracted: e.Retracted, Constraints: constraintsOf(e.Constraints),
-		Release: e.Release, Provides: e.Provides, Dependencies: e.Dependencies, UniqueInScope: uniqueIn(&e), Scopes: e.scopes(), ConfigSchema: r.schema(e.ConfigSchema),
+		Release: e.Release, Provides: e.Provides, Dependencies: e.Dependencies,
+		UniqueInScope: manifest.UniqueIn(e.Constraints, installed), Scopes: scopes, ConfigSchema: r.schema(e.ConfigSchema),
 	}
 	name, field := cmp.Or(e.PackageName, e.Name), "data.name"
 	if e.PackageName != "" {
@@ -67,25 +79,6 @@ func (r *reader) display(name string, e *Entry) {
 	if p := r.pkg(name); d != nil && (p.displayOf == nil || versions.Compare(order, p.displayOf) > 0) {
 		p.display, p.displayOf = d, order
 	}
-}
-
-// scopes are the scopes that a version can be installed in.
-func (e *Entry) scopes() []corev1alpha1.Scope {
-	var out []corev1alpha1.Scope
-	for _, s := range scopesOf(e.Scopes) {
-		out = append(out, corev1alpha1.Scope(s))
-	}
-	return out
-}
-
-// uniqueIn is the scope that can have a version only once. If the constraint does not name one, it
-// is the scope of a Package, provided that a Package can install it.
-func uniqueIn(e *Entry) corev1alpha1.UniqueScope {
-	installed := corev1alpha1.ScopeNamespaced
-	if slices.Equal(scopesOf(e.Scopes), []manifestsv1alpha1.PackageManifestScope{manifestsv1alpha1.PackageManifestScopeCluster}) {
-		installed = corev1alpha1.ScopeCluster
-	}
-	return manifest.UniqueIn(e.Constraints, installed)
 }
 
 // constraintsOf returns the requirements for a cluster. Uniqueness is checked at installation.

@@ -62,12 +62,7 @@ func (r *reporter) entry() (Entry, bool) {
 
 	e.Versions = r.versions(d.Versions)
 	r.constraints(d.Constraints)
-	r.catalogued(d)
-	return e, len(r.problems) == before
-}
-
-// catalogued checks the fields of an entry that a catalogue shows.
-func (r *reporter) catalogued(d *manifestsv1alpha1.RepositoryEntryData) {
+	// A catalogue shows the other fields.
 	if d.PackageName != "" {
 		if problems := validation.IsDNS1123Subdomain(d.PackageName); len(problems) > 0 {
 			r.fail("data.packageName", "Write it as shop.example.com.", "%q is not a valid package name: %s", d.PackageName, problems[0])
@@ -82,6 +77,7 @@ func (r *reporter) catalogued(d *manifestsv1alpha1.RepositoryEntryData) {
 			r.fail(document.Index("data.scopes", i), "Supported: Cluster, Namespaced.", "%q is not a scope", s)
 		}
 	}
+	return e, len(r.problems) == before
 }
 
 // versions parses the versions of an entry.

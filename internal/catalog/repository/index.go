@@ -57,9 +57,15 @@ func (x *Index) add(e Entry) error {
 			continue
 		}
 		for _, v := range e.Versions {
-			if slices.ContainsFunc(have.Versions, v.Equal) {
-				return ambiguous(v, have)
+			at := slices.IndexFunc(have.Versions, v.Equal)
+			if at < 0 {
+				continue
 			}
+			as := ""
+			if have.Versions[at].String() != v.String() {
+				as = fmt.Sprintf(" as %s, and build metadata does not tell versions apart", have.Versions[at])
+			}
+			return fmt.Errorf("version %s of %s is offered by %s@%s already%s: remove that first, or choose another version", v, have.Name, have.Image, have.Digest, as)
 		}
 	}
 
@@ -72,30 +78,17 @@ func (x *Index) add(e Entry) error {
 	return nil
 }
 
-// ambiguous is the error of a version that two images have.
-func ambiguous(v *semver.Version, have *Entry) error {
-	offered, as := "", have.Versions[slices.IndexFunc(have.Versions, v.Equal)]
-	if as.String() != v.String() {
-		offered = fmt.Sprintf(" as %s, and build metadata does not tell versions apart", as)
-	}
-	return fmt.Errorf("version %s of %s is offered by %s@%s already%s: remove that first, or choose another version", v, have.Name, have.Image, have.Digest, offered)
-}
-
 // with adds another entry of the same image. It keeps this entry's description if the other one has
 // none.
 func (e Entry) with(o Entry) Entry {
 	o.Versions = append(e.Versions, o.Versions...)
-	if o.describes() {
+	describes := o.PackageName+o.Retracted+o.Revision != "" || o.Display != nil || o.Release != nil || o.ConfigSchema != nil ||
+		len(o.Provides)+len(o.Dependencies)+len(o.Scopes) > 0
+	if describes {
 		return o
 	}
 	e.Versions, e.Constraints = o.Versions, o.Constraints
 	return e
-}
-
-// describes reports whether an entry has any field that catalogues show.
-func (e *Entry) describes() bool {
-	return e.PackageName+e.Retracted+e.Revision != "" || e.Display != nil || e.Release != nil || e.ConfigSchema != nil ||
-		len(e.Provides)+len(e.Dependencies)+len(e.Scopes) > 0
 }
 
 // Remove withdraws an image, and returns whether it was offered.

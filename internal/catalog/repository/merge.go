@@ -157,7 +157,10 @@ func best(claims []claim, owners []string) claim {
 
 	claims = topmost(claims, func(a, b claim) int { return CompareRevisions(a.version.Revision, b.version.Revision) })
 	for i := range claims {
-		claims[i].content = contentOf(claims[i].version)
+		bare := *claims[i].version // without its owner and revision
+		bare.Repository, bare.Revision = "", ""
+		data, _ := json.Marshal(bare)
+		claims[i].content = string(data)
 	}
 
 	candidates := claims
@@ -215,12 +218,4 @@ func present(claims []claim, owners []string) claim {
 		}
 	}
 	return claims[0]
-}
-
-// contentOf returns a version without its owner and revision.
-func contentOf(v *corev1alpha1.AvailableVersion) string {
-	bare := *v
-	bare.Repository, bare.Revision = "", ""
-	data, _ := json.Marshal(bare)
-	return string(data)
 }

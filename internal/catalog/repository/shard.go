@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -25,7 +26,15 @@ const partSuffix = ".part-"
 // shard fills parts with versions, starting with the lowest, so that a version above all others
 // changes only the last part.
 func (m *merger) shard(name string, winners []claim) []corev1alpha1.AvailablePackageSpec {
-	part := corev1alpha1.AvailablePackageSpec{PackageName: name, Display: m.display(winners)}
+	part := corev1alpha1.AvailablePackageSpec{PackageName: name}
+	// The description is of the repository with the highest version that has one.
+	for _, winner := range slices.Backward(winners) {
+		if d := winner.pkg.Display; d != nil && jsonSize(d) <= limits.AvailableDisplayBytes {
+			part.Display = d
+			break
+		}
+	}
+
 	var parts []corev1alpha1.AvailablePackageSpec
 	size, empty := envelope(part), envelope(corev1alpha1.AvailablePackageSpec{PackageName: name})
 	for _, winner := range winners {
@@ -55,16 +64,6 @@ func (m *merger) shard(name string, winners []claim) []corev1alpha1.AvailablePac
 // envelope is the size of a part without its versions.
 func envelope(part corev1alpha1.AvailablePackageSpec) int {
 	return jsonSize(part) + len(`,"part":2147483647,"versions":[]`)
-}
-
-// display returns the description of the repository with the highest version, if it has one.
-func (m *merger) display(winners []claim) *corev1alpha1.PackageDisplay {
-	for i := len(winners) - 1; i >= 0; i-- {
-		if d := winners[i].pkg.Display; d != nil && jsonSize(d) <= limits.AvailableDisplayBytes {
-			return d
-		}
-	}
-	return nil
 }
 
 // jsonSize is the size of a value as JSON. A value that cannot be encoded has the maximum.

@@ -105,7 +105,7 @@ func selectFrom(candidates []Candidate, r Request, noun, field string) Choice {
 	switch {
 	case choice.Highest < 0:
 		choice.Reason, choice.Message = corev1alpha1.ReasonNoMatchingVersion, s.explainNone(choice.Remaining)
-	case s.isDowngrade(choice.Highest):
+	case !r.AllowDowngrade && s.lastParsed != nil && Compare(s.parsed[choice.Highest], s.lastParsed) < 0:
 		choice.Reason, choice.Message = corev1alpha1.ReasonDowngradeRefused, s.explainDowngrade(choice.Highest)
 		choice.Considered[choice.Highest].Why = "is lower than " + s.last + ", which was chosen before"
 	default:
@@ -202,10 +202,4 @@ func boolean(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// isDowngrade reports whether a version is below the one that was chosen before, and downgrades are
-// not allowed.
-func (s *selection) isDowngrade(i int) bool {
-	return !s.request.AllowDowngrade && s.lastParsed != nil && Compare(s.parsed[i], s.lastParsed) < 0
 }
