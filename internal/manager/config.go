@@ -165,7 +165,7 @@ func parse(args []string, usage io.Writer) (*Config, error) {
 	flags.Float64Var((*float64)(&c.Pace), "pace", 1, "share of the pauses between fetches and repairs; for tests")
 	flags.Lookup("pace").Hidden = true
 	flags.BoolVar(&c.Version, "version", false, "print the version and exit")
-	former := formerFlags(flags)
+	checkFormer := formerFlags(flags)
 	if err := flags.Parse(doubleDashes(args)); err != nil {
 		return nil, err
 	}
@@ -192,24 +192,16 @@ func parse(args []string, usage io.Writer) (*Config, error) {
 	if c.PackageHashModifier, err = number(modifier); err != nil {
 		return nil, fmt.Errorf("--package-hash-modifier: %w", err)
 	}
-	if err := former.check(c); err != nil {
+	if err := checkFormer(c); err != nil {
 		return nil, err
 	}
-	if err := checkSwitches(); err != nil {
-		return nil, err
-	}
-	return c, c.validate()
-}
-
-// checkSwitches refuses values of environment variables that are neither true nor false: a misspelt
-// restriction would have no effect.
-func checkSwitches() error {
+	// A misspelt restriction would have no effect.
 	for _, variable := range []string{"LOCKSTEP_REQUIRE_VERIFICATION", "LOCKSTEP_ALLOW_LOCAL_SOURCES", "LOCKSTEP_ALLOW_LOCAL_TARGETS"} {
 		if value := os.Getenv(variable); value != "" && value != "true" && value != "false" {
-			return fmt.Errorf("%s %q: want true or false", variable, value)
+			return nil, fmt.Errorf("%s %q: want true or false", variable, value)
 		}
 	}
-	return nil
+	return c, c.validate()
 }
 
 // accessFlags select the accounts and credentials with which packages are installed, and the
@@ -227,14 +219,6 @@ func (c *Config) accessFlags(flags *pflag.FlagSet) {
 		"refuse images of packages and repositories that no ImageConfig verifies [LOCKSTEP_REQUIRE_VERIFICATION]")
 	flags.StringVar(&c.SharedPullSecrets, "shared-pull-secrets", cmp.Or(os.Getenv("LOCKSTEP_SHARED_PULL_SECRETS"), sharedByAll),
 		"all, or cluster: share the manager's pull secrets and cached images with all packages, or only with ClusterPackages and ClusterPackageRepositories [LOCKSTEP_SHARED_PULL_SECRETS]")
-}
-
-// overrides identifies the settings that affect rendering.
-func (c *Config) overrides() string {
-	if len(c.ImagePrefixes) == 0 && c.PackageHashModifier == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s;%d", c.ImagePrefixes, c.PackageHashModifier)
 }
 
 // policy returns the allowed addresses of sources, or of targets.

@@ -71,6 +71,11 @@ func (s *shared) addTemplates(deployments *objectdeployments.Reconciler) (*sourc
 // addPackages adds the controller of packages, and returns the watches of the objects that they
 // name.
 func (s *shared) addPackages(others *otherClusters) (*packages.Reconciler, *sources.Watches, error) {
+	overrides := "" // identifies the settings that affect rendering
+	if len(s.ImagePrefixes) > 0 || s.PackageHashModifier != 0 {
+		overrides = fmt.Sprintf("%s;%d", s.ImagePrefixes, s.PackageHashModifier)
+	}
+
 	watches := s.watches()
 	credentials := sources.NewCredentials(s.get, watches, s.own, s.guard)
 	credentials.Follow()
@@ -84,7 +89,7 @@ func (s *shared) addPackages(others *otherClusters) (*packages.Reconciler, *sour
 		},
 		Loaded:      func(took time.Duration, err error) { metrics.Loads.Observe(took, outcome(err != nil, "loaded")) },
 		Environment: s.environment, Policies: s.policies.Get, Ceiling: s.ceiling.get, Sources: watches, Underway: s.queues.Underway,
-		Overrides: s.overrides(),
+		Overrides: overrides,
 		Accounts: packages.Accounts{
 			Own:     objects.Account{Namespace: s.Namespace, Name: s.ServiceAccount},
 			Default: s.DefaultServiceAccount, Required: s.RequireServiceAccount.ofNamespaces(), RequiredOfAll: s.RequireServiceAccount.ofAll(),

@@ -17,15 +17,9 @@ var renamed = map[string]string{
 	"target-cluster-kubeconfig-file": "target-kubeconfig", // of its agent
 }
 
-// formerOptions are flags of Package Operator that are only checked.
-type formerOptions struct {
-	serviceAccountNamespace, selfBootstrap string
-}
-
 // formerFlags accepts the flags of Package Operator, so that its Deployment only needs another
-// image.
-func formerFlags(flags *pflag.FlagSet) *formerOptions {
-	o := &formerOptions{}
+// image. check refuses those whose meaning would differ.
+func formerFlags(flags *pflag.FlagSet) (check func(*Config) error) {
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if now, ok := renamed[name]; ok {
 			name = now
@@ -33,9 +27,9 @@ func formerFlags(flags *pflag.FlagSet) *formerOptions {
 		return pflag.NormalizedName(name)
 	})
 
-	var unused string
+	var serviceAccountNamespace, selfBootstrap, unused string
 	for name, value := range map[string]*string{
-		"service-account-namespace": &o.serviceAccountNamespace, "self-bootstrap": &o.selfBootstrap,
+		"service-account-namespace": &serviceAccountNamespace, "self-bootstrap": &selfBootstrap,
 		// These are ignored.
 		"package-operator-package-image": &unused, "self-bootstrap-config": &unused,
 		"object-template-resource-retry-interval": &unused, "object-template-optional-resource-retry-interval": &unused,
@@ -45,18 +39,15 @@ func formerFlags(flags *pflag.FlagSet) *formerOptions {
 		flags.Lookup(name).Hidden = true
 	}
 
-	return o
-}
-
-// check refuses flags whose meaning would differ.
-func (o *formerOptions) check(c *Config) error {
-	if o.selfBootstrap != "" {
-		return fmt.Errorf("--self-bootstrap is not supported: this manager is installed by kubectl apply --server-side -k config")
+	return func(c *Config) error {
+		if selfBootstrap != "" {
+			return fmt.Errorf("--self-bootstrap is not supported: this manager is installed by kubectl apply --server-side -k config")
+		}
+		if ns := serviceAccountNamespace; ns != "" && ns != c.Namespace {
+			return fmt.Errorf("--service-account-namespace %q: the manager's service account is in --namespace, which is %q", ns, c.Namespace)
+		}
+		return nil
 	}
-	if ns := o.serviceAccountNamespace; ns != "" && ns != c.Namespace {
-		return fmt.Errorf("--service-account-namespace %q: the manager's service account is in --namespace, which is %q", ns, c.Namespace)
-	}
-	return nil
 }
 
 // doubleDashes accepts long flags with one dash, as Go's package flag does.

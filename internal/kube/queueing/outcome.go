@@ -94,17 +94,10 @@ func Raced(err error) bool {
 	if errors.Is(err, leadership.ErrNotLeading) {
 		return true
 	}
-	conflict := apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) && !ofQuota(err)
-	return (conflict || apierrors.IsAlreadyExists(err)) && !webhooks.Denied(err)
-}
-
-func ofQuota(err error) bool {
 	var answer apierrors.APIStatus
-	if !errors.As(err, &answer) {
-		return false
-	}
-	details := answer.Status().Details
-	return details != nil && details.Kind == "resourcequotas"
+	ofQuota := errors.As(err, &answer) && answer.Status().Details != nil && answer.Status().Details.Kind == "resourcequotas"
+	conflict := apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) && !ofQuota
+	return (conflict || apierrors.IsAlreadyExists(err)) && !webhooks.Denied(err)
 }
 
 // Failures records since when each reconcile of an object has failed. The zero Failures means that

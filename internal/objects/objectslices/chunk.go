@@ -52,15 +52,6 @@ func nextFit(items []item) [][]item {
 	return chunks
 }
 
-// each gives every object its own slice.
-func each(items []item) [][]item {
-	chunks := make([][]item, len(items))
-	for i := range items {
-		chunks[i] = items[i : i+1]
-	}
-	return chunks
-}
-
 // rank hashes the name of an object, regardless of its API version. A hash has no order, unlike
 // names, which often count up.
 func rank(key objects.Key) uint64 {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
@@ -102,7 +103,7 @@ func (m *made) add(s Slice) string {
 func cutterOf(strategy string) func([]item) [][]item {
 	switch strategy {
 	case corev1alpha1.ChunkingStrategyEachObject:
-		return each
+		return func(items []item) [][]item { return slices.Collect(slices.Chunk(items, 1)) }
 	case corev1alpha1.ChunkingStrategyBinpackNextFit:
 		return nextFit
 	}
