@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -75,7 +76,12 @@ func (l *load) run() *Package {
 		}
 	}
 
-	l.add(checkPackageName(l.opts.Package.Metadata.Name)...)
+	// A name that is valid for an object can have 253 characters.
+	name := l.opts.Package.Metadata.Name
+	if errs := validation.IsValidLabelValue(name); len(errs) > 0 {
+		l.add(violation.Violation{Reason: violation.ReasonLabelsInvalid}.Because("Give the Package another name, of at most 63 characters.",
+			"the name of the Package, %q, becomes the value of the label %s: %s", name, corev1alpha1.PackageLabel, errs[0]))
+	}
 	// Without the sensitive values, messages of the later steps could not be redacted.
 	if !l.sensitiveValues() {
 		return nil

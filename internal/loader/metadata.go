@@ -167,14 +167,3 @@ func wellKnownLabels(name string, spec *manifestsv1alpha1.PackageManifestSpec) m
 	}
 	return labels
 }
-
-// checkPackageName refuses names that are valid for an object, of up to 253 characters, but not as
-// a label value.
-func checkPackageName(name string) violation.Violations {
-	errs := validation.IsValidLabelValue(name)
-	if len(errs) == 0 {
-		return nil
-	}
-	return violation.Violations{violation.Violation{Reason: violation.ReasonLabelsInvalid}.Because("Give the Package another name, of at most 63 characters.",
-		"the name of the Package, %q, becomes the value of the label %s: %s", name, corev1alpha1.PackageLabel, errs[0])}
-}

@@ -103,7 +103,12 @@ func (c *check) secrets(annotations map[string]any) {
 		body = maps.Clone(body)
 		for _, values := range []string{"data", "stringData"} {
 			// Messages of servers and schemas contain keys.
-			body[values] = withoutValues(body[values])
+			fields, _ := body[values].(map[string]any)
+			keys := make(map[string]any, len(fields))
+			for key := range fields {
+				keys[key] = nil
+			}
+			body[values] = keys
 		}
 	}
 
@@ -145,14 +150,4 @@ func exposedToAgents(all []*object) violation.Violations {
 		}
 	}
 	return problems
-}
-
-// withoutValues returns the keys of a mapping with null values.
-func withoutValues(v any) map[string]any {
-	fields, _ := v.(map[string]any)
-	keys := make(map[string]any, len(fields))
-	for key := range fields {
-		keys[key] = nil
-	}
-	return keys
 }

@@ -137,7 +137,7 @@ func (f *Fetcher) Fetch(ctx context.Context, s Source, known string) (*Result, e
 	}
 	// A source that is pinned by a digest or commit cannot change, but the policy that verified it
 	// can.
-	if known != "" && Static(s.Spec) && VerifiedBy(known) == s.Image.VerificationKey() && s.Image.Refusal == nil {
+	if known != "" && Static(s.Spec) && VerifiedBy(known) == s.Image.VerificationKey && s.Image.Refusal == nil {
 		return &Result{NotModified: true, Validator: fingerprint + known}, nil
 	}
 
@@ -173,19 +173,14 @@ func typed(ctx context.Context, err error) error {
 	return &Error{Details: outbound.Redact(err.Error())}
 }
 
-// recovered turns a panic over the content of a source into an error that does not quote the
-// content.
+// recovered calls the function for the kind of source. It turns a panic over the content of a source
+// into an error that does not quote the content.
 func (f *Fetcher) recovered(ctx context.Context, s Source, known string) (r *Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r, err = nil, permanent("Report it, with the repository.", "the source cannot be read: panic of the type %T", p)
 		}
 	}()
-	return f.fetch(ctx, s, known)
-}
-
-// fetch calls the function for the kind of source.
-func (f *Fetcher) fetch(ctx context.Context, s Source, known string) (*Result, error) {
 	switch spec := s.Spec; {
 	case spec.Inline != nil:
 		return inline(s, known)

@@ -119,7 +119,7 @@ func verify(ctx context.Context, puller *registry.Puller, s *Source, ref, digest
 		return nil, digest, nil
 	}
 
-	key := s.Image.VerificationKey()
+	key := s.Image.VerificationKey
 	if validator = digest + verifiedMark + key; validator == known {
 		return nil, validator, nil
 	}

@@ -40,13 +40,25 @@ func Relocate(ctx context.Context, puller *registry.Puller, pulled, repository, 
 
 	if images := lockedImages(lock); len(images) > 0 {
 		for p, data := range files {
-			files[p] = withDigests(data, images)
+			files[p] = imageValue.ReplaceAllFunc(data, func(found []byte) []byte {
+				parts := imageValue.FindSubmatch(found)
+				ref, ok := images[string(parts[3])]
+				if !ok {
+					return found
+				}
+				return slices.Concat(parts[1], parts[2], []byte(ref))
+			})
 		}
 	}
 
-	copied, err := wasCopied(ctx, puller, pulled, digest)
-	if err != nil || !copied {
-		return files, err
+	// A copy leaves the list of image locations in the repository of a bundle.
+	_, err := puller.Resolve(ctx, pulled+":"+strings.Replace(digest, ":", "-", 1)+".image-locations.imgpkg")
+	var failed *registry.PullError
+	if errors.As(err, &failed) && failed.Reason == registry.ReasonNotFound {
+		return files, nil
+	}
+	if err != nil {
+		return files, pullError(err)
 	}
 
 	for p, data := range files {
@@ -86,26 +98,3 @@ func lockedImages(lock []byte) map[string]string {
 
 // imageValue matches an image key with its value, as kbld does.
 var imageValue = regexp.MustCompile(`(^|[\s{,])(["']?image["']?:[ \t]*["']?)([^\s"',}\]#]+)`)
-
-// withDigests returns a file with locked references instead of the images that the lock names.
-func withDigests(data []byte, images map[string]string) []byte {
-	return imageValue.ReplaceAllFunc(data, func(found []byte) []byte {
-		parts := imageValue.FindSubmatch(found)
-		ref, ok := images[string(parts[3])]
-		if !ok {
-			return found
-		}
-		return slices.Concat(parts[1], parts[2], []byte(ref))
-	})
-}
-
-// wasCopied reports whether the repository of a bundle has the list of image locations that a copy
-// leaves there.
-func wasCopied(ctx context.Context, puller *registry.Puller, repository, digest string) (bool, error) {
-	_, err := puller.Resolve(ctx, repository+":"+strings.Replace(digest, ":", "-", 1)+".image-locations.imgpkg")
-	var failed *registry.PullError
-	if errors.As(err, &failed) && failed.Reason == registry.ReasonNotFound {
-		return false, nil
-	}
-	return err == nil, pullError(err)
-}

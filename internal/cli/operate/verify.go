@@ -113,7 +113,7 @@ func (c *verifyCommand) run(ctx context.Context, ref string) error {
 	// The image is verified by digest, so that the printed digest is the verified one.
 	var lines []string
 	for _, d := range decisions {
-		verified, err := puller.Verify(ctx, pull, digest, d.Verification, d.VerificationKey())
+		verified, err := puller.Verify(ctx, pull, digest, d.Verification, d.VerificationKey)
 		if refusal := imagepolicy.RefusalOf(err); refusal != nil {
 			return desired.RefusedImage(ref, refusal)
 		}

@@ -27,7 +27,7 @@ func (s *reconciliation) gatherPolicy(v *view) {
 	}
 
 	v.image = set.Decide(image.Ref, imagepolicy.Repository)
-	v.input.policy, v.input.keys = v.image.Key(), v.image.VerificationKey()
+	v.input.policy, v.input.keys = v.image.Key(), v.image.VerificationKey
 }
 
 // distrusted reports whether the published content of a repository must no longer be offered: a

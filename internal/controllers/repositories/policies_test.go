@@ -139,7 +139,7 @@ func TestDistrustedIsWithdrawn(t *testing.T) {
 	w, store := newWorld(), &imageconfigs.Store{}
 	digest, signatures := "a", map[string]bool{} // by digest and keys
 	fetch := func(_ context.Context, j job) (*result, error) {
-		validator, keys := digest, j.image.VerificationKey()
+		validator, keys := digest, j.image.VerificationKey
 		var outcome *imagepolicy.Outcome
 		if keys != "" {
 			verified, err := &imagepolicy.Verified{Authority: "a"}, error(nil)
@@ -172,7 +172,7 @@ func TestDistrustedIsWithdrawn(t *testing.T) {
 			Mode: mode, Purposes: []imagepolicy.Purpose{imagepolicy.Repository}, Authorities: []imagepolicy.Authority{key.Authority()},
 		}}}, false, start)
 		decision := set.Decide("registry.test/shop:latest", imagepolicy.Repository)
-		keys = decision.VerificationKey()
+		keys = decision.VerificationKey
 		store.Put(set)
 	}
 	r := newRepository()

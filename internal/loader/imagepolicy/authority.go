@@ -1,7 +1,6 @@
 package imagepolicy
 
 import (
-	"crypto"
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/hex"
@@ -105,9 +104,13 @@ func (a *Authority) readKey(text []byte) error {
 		return errors.New("the PEM text is not a public key: write the one of the key pair (cosign.pub), neither the private key nor a certificate")
 	}
 
-	verifier, err := verifierOf(public)
+	if key, ok := public.(*rsa.PublicKey); ok && (key.N.BitLen() < limits.RSABitsMin || key.N.BitLen() > limits.RSABitsMax) {
+		return fmt.Errorf("the RSA key has %d bits; write one with %d to %d", key.N.BitLen(), limits.RSABitsMin, limits.RSABitsMax)
+	}
+	// For ECDSA it uses the hash of the key's curve, like all current clients.
+	verifier, err := signature.LoadDefaultVerifier(public)
 	if err != nil {
-		return err
+		return errors.New("the public key is of another kind than ECDSA, RSA and Ed25519")
 	}
 
 	// The key has no period here. Check compares the period itself, to report an expired key as
@@ -116,19 +119,6 @@ func (a *Authority) readKey(text []byte) error {
 		return root.NewExpiringKey(verifier, time.Time{}, time.Time{}), nil
 	})
 	return nil
-}
-
-// verifierOf returns a verifier for a key. For ECDSA it uses the hash of the key's curve, like all
-// current clients.
-func verifierOf(public crypto.PublicKey) (signature.Verifier, error) {
-	if key, ok := public.(*rsa.PublicKey); ok && (key.N.BitLen() < limits.RSABitsMin || key.N.BitLen() > limits.RSABitsMax) {
-		return nil, fmt.Errorf("the RSA key has %d bits; write one with %d to %d", key.N.BitLen(), limits.RSABitsMin, limits.RSABitsMax)
-	}
-	verifier, err := signature.LoadDefaultVerifier(public)
-	if err != nil {
-		return nil, errors.New("the public key is of another kind than ECDSA, RSA and Ed25519")
-	}
-	return verifier, nil
 }
 
 // Identity is the identity of a certificate and its issuer. One of each pair is set. Expressions

@@ -313,8 +313,10 @@ func (a *Authority) try(b *bundle.Bundle, artifact verify.ArtifactPolicyOption, 
 		return nil, &failure{ReasonSignatureInvalid, fmt.Sprintf("the authority %s does not accept it: %s", a.Name, brief(err))}
 	case result.Statement != nil && result.Statement.GetPredicateType() != PredicateType:
 		return nil, &failure{ReasonSignatureInvalid, "it is an attestation"}
+	case a.keyless == nil && now.Before(a.notBefore):
+		return nil, &failure{ReasonKeyExpired, fmt.Sprintf("it is by the key of the authority %s, which is valid from %s (notBefore)", a.Name, stamp(a.notBefore))}
 	case a.keyless == nil && !a.valid(now):
-		return nil, &failure{ReasonKeyExpired, fmt.Sprintf("it is by the key of the authority %s, which is %s", a.Name, a.validity(now))}
+		return nil, &failure{ReasonKeyExpired, fmt.Sprintf("it is by the key of the authority %s, which is valid until %s (notAfter)", a.Name, stamp(a.notAfter))}
 	case a.keyless == nil:
 		return &Verified{Authority: a.Name}, nil
 	}
@@ -331,14 +333,6 @@ func (a *Authority) try(b *bundle.Bundle, artifact verify.ArtifactPolicyOption, 
 	}
 
 	return &Verified{Authority: a.Name, Subject: subject.SubjectAlternativeName, Issuer: subject.Issuer}, nil
-}
-
-// validity describes why a key is not valid now.
-func (a *Authority) validity(now time.Time) string {
-	if now.Before(a.notBefore) {
-		return "valid from " + stamp(a.notBefore) + " (notBefore)"
-	}
-	return "valid until " + stamp(a.notAfter) + " (notAfter)"
 }
 
 // options are the requirements on a signature besides a trusted key or certificate.

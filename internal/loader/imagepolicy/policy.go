@@ -181,15 +181,12 @@ type Decision struct {
 	// Refusal is why the image must not be used regardless of its signature; otherwise nil.
 	Refusal *Refusal
 	key     string
-	// verification identifies the Verification with its keys and roots.
-	verification string
+	// VerificationKey identifies the Verification with its keys and roots.
+	VerificationKey string
 }
 
 // Key identifies the whole decision about the image. It is empty if no policy applies.
 func (d *Decision) Key() string { return d.key }
-
-// VerificationKey identifies the Verification with its keys and roots.
-func (d *Decision) VerificationKey() string { return d.verification }
 
 // WithoutImage returns why content without an image must not be used, or nil if it can be.
 func (s *Set) WithoutImage() *Refusal {
@@ -224,8 +221,8 @@ func (s *Set) Decide(image string, purpose Purpose) Decision {
 		d.Refusal = conflict
 	case found != nil:
 		d.Policy, d.Verification = found.Name, found.Verification
-		d.verification = found.Verification.key(s.now)
-		d.key += " by " + found.Name + " verified by " + d.verification
+		d.VerificationKey = found.Verification.key(s.now)
+		d.key += " by " + found.Name + " verified by " + d.VerificationKey
 	case s.required && d.Refusal == nil:
 		d.Refusal = &Refusal{Reason: ReasonNoPolicy, Message: "no ImageConfig verifies it, and the manager requires verification (--require-verification); " +
 			"ask an administrator for an ImageConfig with a prefix of it"}

@@ -10,16 +10,6 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// repositories checks the repositories in which dependencies on images are looked up when the
-// package is built.
-func (c *checker) repositories(spec *manifestsv1alpha1.PackageManifestSpec) {
-	for i, r := range spec.Repositories {
-		if (r.File == "") == (r.Image == "") {
-			c.doubtful(fmt.Sprintf("spec.repositories[%d]", i), "", "exactly one of file and image is needed")
-		}
-	}
-}
-
 // dependencies checks all dependencies. Those on packages and APIs have the same rules as in the
 // offers of repositories, so DependencyCheck has them.
 func (c *checker) dependencies(spec *manifestsv1alpha1.PackageManifestSpec) {

@@ -92,14 +92,7 @@ func (c *checker) display(d *manifestsv1alpha1.PackageManifestDisplay, files arc
 		c.line(fmt.Sprintf("spec.display.categories[%d]", i), category)
 	}
 
-	c.found(d)
-	if d.Icon != "" {
-		c.icon(d.Icon, files)
-	}
-}
-
-// found checks the fields that are used to find a package, and the links to further information.
-func (c *checker) found(d *manifestsv1alpha1.PackageManifestDisplay) {
+	// These are used to find a package, and lead to further information.
 	if c.few("spec.display.keywords", len(d.Keywords)) {
 		for i, keyword := range d.Keywords {
 			c.line(fmt.Sprintf("spec.display.keywords[%d]", i), keyword)
@@ -126,6 +119,10 @@ func (c *checker) found(d *manifestsv1alpha1.PackageManifestDisplay) {
 				c.line(field+"email", owner.Email)
 			}
 		}
+	}
+
+	if d.Icon != "" {
+		c.icon(d.Icon, files)
 	}
 }
 

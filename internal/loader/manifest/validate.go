@@ -85,7 +85,13 @@ func (r *Result) validate(files archive.Files) violation.Violations {
 	c.images(spec.Images)
 	c.filter(&spec.Filter)
 	c.constraints(spec.Constraints)
-	c.repositories(spec)
+	// Dependencies on images are looked up in them when the package is built.
+	for i, repository := range spec.Repositories {
+		if (repository.File == "") == (repository.Image == "") {
+			c.doubtful(fmt.Sprintf("spec.repositories[%d]", i), "", "exactly one of file and image is needed")
+		}
+	}
+
 	c.dependencies(spec)
 	c.provides(spec.Provides)
 	c.permissions(spec)
@@ -129,21 +135,16 @@ func (c *checker) phases(spec *manifestsv1alpha1.PackageManifestSpec) {
 		} else if c.required(field+".name", p.Name) {
 			c.unique(seen, field+".name", p.Name)
 		}
-		c.class(field, p)
-	}
-}
-
-// class checks a phase with a class, which becomes a label and part of the name of an
-// ObjectSetPhase.
-func (c *checker) class(field string, p manifestsv1alpha1.PackageManifestPhase) {
-	if p.Class == "" {
-		return
-	}
-	if errs := validation.IsValidLabelValue(p.Class); len(errs) > 0 {
-		c.invalid(field+".class", "", "%.100q is not a valid label value: %s", p.Class, errs[0])
-	}
-	if errs := validation.IsDNS1123Label(p.Name); p.Name != "" && len(errs) > 0 {
-		c.invalid(field+".name", "", "the name of a phase with a class is a part of the name of an object: %s", errs[0])
+		if p.Class == "" {
+			continue
+		}
+		// It becomes a label, and a part of the name of an ObjectSetPhase.
+		if errs := validation.IsValidLabelValue(p.Class); len(errs) > 0 {
+			c.invalid(field+".class", "", "%.100q is not a valid label value: %s", p.Class, errs[0])
+		}
+		if errs := validation.IsDNS1123Label(p.Name); p.Name != "" && len(errs) > 0 {
+			c.invalid(field+".name", "", "the name of a phase with a class is a part of the name of an object: %s", errs[0])
+		}
 	}
 }
 

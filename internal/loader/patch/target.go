@@ -91,16 +91,7 @@ func implied(merge map[string]any) (*matcher, *Problem) {
 
 	exactly := func(text string) *regexp.Regexp { return regexp.MustCompile("^" + regexp.QuoteMeta(text) + "$") }
 	namespace, _ := meta["namespace"].(string)
-	return &matcher{group: exactly(groupOf(apiVersion)), kind: exactly(kind), name: exactly(name), namespace: namespace}, nil
-}
-
-// groupOf returns the group of an apiVersion. Versions do not matter for the identity of an object.
-func groupOf(apiVersion string) string {
-	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil {
-		return ""
-	}
-	return gv.Group
+	return &matcher{group: exactly(schema.FromAPIVersionAndKind(apiVersion, "").Group), kind: exactly(kind), name: exactly(name), namespace: namespace}, nil
 }
 
 // matches reports whether a patch applies to an object.
@@ -110,7 +101,9 @@ func (m *matcher) matches(object map[string]any) bool {
 		s, _ := from[key].(string)
 		return s
 	}
-	if m.group != nil && !m.group.MatchString(groupOf(text(object, "apiVersion"))) ||
+	// Versions do not matter for the identity of an object.
+	group := schema.FromAPIVersionAndKind(text(object, "apiVersion"), "").Group
+	if m.group != nil && !m.group.MatchString(group) ||
 		m.kind != nil && !m.kind.MatchString(text(object, "kind")) ||
 		m.name != nil && !m.name.MatchString(text(meta, "name")) ||
 		m.namespace != "" && m.namespace != text(meta, "namespace") {

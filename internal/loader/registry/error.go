@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -107,6 +108,9 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets []
 		badCert  *tls.CertificateVerificationError
 		badAlert tls.AlertError
 		network  net.Error
+		path     *fs.PathError
+		link     *os.LinkError
+		op       *net.OpError
 	)
 
 	switch {
@@ -143,13 +147,13 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets []
 	case errors.Is(err, http.ErrSchemeMismatch):
 		e.Reason, e.Details = ReasonInsecure, "the registry answers by plain HTTP only"
 		e.Remedy = "Serve it by HTTPS, or name this host by --insecure-registry."
-	case isLocal(err):
+	case errors.As(err, &path), errors.As(err, &link): // of the file system
 		e.Reason, e.Details, e.Temporary = ReasonLocal, err.Error(), true
 	default:
 		e.Reason, e.Details, e.Temporary = ReasonUnreachable, err.Error(), true
 	}
 
-	if isOfProxy(err) {
+	if errors.As(err, &op) && (op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks ")) {
 		e.Remedy = proxyRemedy
 	}
 

@@ -3,7 +3,6 @@ package registry
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -120,10 +119,4 @@ func checkAnswer(proxy, host string, status int) *failure {
 	failed := failf(ReasonUnreachable, proxyRemedy, "the proxy %s answers %d %s for %s", proxy, status, http.StatusText(status), host)
 	failed.temporary = true
 	return failed
-}
-
-// isOfProxy reports whether a connection to a proxy failed.
-func isOfProxy(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && (op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks "))
 }

@@ -197,13 +197,6 @@ func compare(want v1.Hash, got []byte) error {
 	return nil
 }
 
-// isLocal reports whether an error comes from the file system.
-func isLocal(err error) bool {
-	var path *fs.PathError
-	var link *os.LinkError
-	return errors.As(err, &path) || errors.As(err, &link)
-}
-
 // readAll reads and closes a stored manifest. The digest can belong to a layer, which is larger.
 func readAll(f *os.File) ([]byte, error) {
 	defer func() { _ = f.Close() }()

@@ -210,7 +210,7 @@ func (p *Pipeline) verify(ctx context.Context, in Request, decision imagepolicy.
 			return err
 		}
 		ref = sources.ByDigest(decision.Pull, digest)
-		verified, err = puller.Verify(ctx, ref, digest, decision.Verification, decision.VerificationKey())
+		verified, err = puller.Verify(ctx, ref, digest, decision.Verification, decision.VerificationKey)
 		return err
 	})
 
