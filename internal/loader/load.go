@@ -340,7 +340,7 @@ func (l *load) reader(condition func(string) (bool, error)) *reader {
 		for _, p := range result.Manifest.Spec.Phases {
 			if unnamed = unnamed || p.Name == ""; p.Name != "" {
 				r.phases = append(r.phases, p.Name)
-				r.classes[p.Name] = p.Class
+				r.classes[p.Name] = cmp.Or(p.Class, r.classes[p.Name]) // a duplicate name is an error of the manifest
 			}
 		}
 		spec := &result.Manifest.Spec

@@ -27,8 +27,8 @@ func HasManifest(files Files) bool {
 	return files[manifestFile] != nil || files["manifest.yml"] != nil
 }
 
-// IsPlainManifest reports whether Plain reads the file at a path: YAML or JSON outside of hidden
-// folders.
+// IsPlainManifest reports whether a file can have plain manifests or documents of a repository: YAML
+// or JSON that is not hidden, nor in a hidden folder.
 func IsPlainManifest(p string) bool {
 	return !hidden(p) && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(p))
 }

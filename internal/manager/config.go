@@ -195,12 +195,6 @@ func parse(args []string, usage io.Writer) (*Config, error) {
 	if err := checkFormer(c); err != nil {
 		return nil, err
 	}
-	// A misspelt restriction would have no effect.
-	for _, variable := range []string{"LOCKSTEP_REQUIRE_VERIFICATION", "LOCKSTEP_ALLOW_LOCAL_SOURCES", "LOCKSTEP_ALLOW_LOCAL_TARGETS"} {
-		if value := os.Getenv(variable); value != "" && value != "true" && value != "false" {
-			return nil, fmt.Errorf("%s %q: want true or false", variable, value)
-		}
-	}
 	return c, c.validate()
 }
 
@@ -229,6 +223,13 @@ func (c *Config) policy(local bool) outbound.Policy {
 // validate checks the values that types of flags do not. The manager would otherwise start, lead,
 // and fail at the first object.
 func (c *Config) validate() error {
+	// A misspelt restriction would have no effect.
+	for _, variable := range []string{"LOCKSTEP_REQUIRE_VERIFICATION", "LOCKSTEP_ALLOW_LOCAL_SOURCES", "LOCKSTEP_ALLOW_LOCAL_TARGETS"} {
+		if value := os.Getenv(variable); value != "" && value != "true" && value != "false" {
+			return fmt.Errorf("%s %q: want true or false", variable, value)
+		}
+	}
+
 	if errs := validation.IsDNS1123Label(c.Namespace); len(errs) > 0 {
 		return fmt.Errorf("--namespace %q: %s", c.Namespace, strings.Join(errs, "; "))
 	}

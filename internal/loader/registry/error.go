@@ -107,7 +107,6 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets []
 		response *transport.Error
 		badCert  *tls.CertificateVerificationError
 		badAlert tls.AlertError
-		network  net.Error
 		path     *fs.PathError
 		link     *os.LinkError
 		op       *net.OpError
@@ -116,11 +115,7 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets []
 	switch {
 	case errors.As(err, &badCert), errors.As(err, &badAlert):
 		e.Reason, e.Details = ReasonUnreachable, err.Error()
-		host := ""
-		if parsed, parseErr := p.parse(ref); parseErr == nil {
-			host = parsed.Context().RegistryStr()
-		}
-		e.Remedy = certificateRemedy(host, err)
+		e.Remedy = p.certificateRemedy(ref, err)
 	case errors.As(err, &own):
 		e.Reason, e.Details, e.Remedy, e.Temporary, e.after = own.reason, own.details, own.remedy, own.temporary, own.after
 		if own.reason == ReasonLimit && own.remedy == "" {
@@ -138,7 +133,7 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets []
 		}
 	case errors.As(err, &response):
 		e.fromResponse(response)
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
+	case isTimeout(err):
 		e.Reason, e.Temporary = ReasonTimeout, true
 		e.Details = fmt.Sprintf("the registry could not be reached within %v: %v", p.opts.Timeouts.Connect, err)
 		if strings.Contains(err.Error(), "awaiting response headers") {
@@ -171,7 +166,11 @@ var remedies = map[Reason]string{
 
 // certificateRemedy names the host whose certificate does not verify. It is another host than the
 // registry's if the registry redirects downloads.
-func certificateRemedy(host string, err error) string {
+func (p *Puller) certificateRemedy(ref string, err error) string {
+	host := ""
+	if parsed, parseErr := p.parse(ref); parseErr == nil {
+		host = parsed.Context().RegistryStr()
+	}
 	var request *url.Error
 	if errors.As(err, &request) {
 		if u, parseErr := url.Parse(request.URL); parseErr == nil {
@@ -179,6 +178,13 @@ func certificateRemedy(host string, err error) string {
 		}
 	}
 	return "Give its certificate authority: --registry-ca " + outbound.Redact(settingKey(host)) + "=FILE."
+}
+
+// isTimeout reports whether a wait of the network was too long.
+func isTimeout(err error) bool {
+	var network net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.As(err, &network) && network.Timeout()
 }
 
 // fromResponse sets reason and details by the status. Registries answer missing rights with 404,
