@@ -127,10 +127,6 @@ func setName(base string, number int64, taken int32) string {
 // createSet creates the next revision of the template, which might wait for its activation. Its
 // name gets a suffix if the name by hash is taken, as after a rollback to an older template.
 func (s *reconciliation) createSet(ctx context.Context, number int64) (err error) {
-	if err := s.recordCluster(ctx); err != nil {
-		return err
-	}
-
 	want, err := s.newSet(number)
 	if err != nil {
 		return err
@@ -142,6 +138,13 @@ func (s *reconciliation) createSet(ctx context.Context, number int64) (err error
 			s.rollout.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
 		}
 	}()
+
+	if err := s.recordCluster(ctx); err != nil {
+		return err
+	}
+	if cluster := s.recordedCluster(); cluster != "" {
+		want.GetAnnotations()[corev1alpha1.TargetClusterAnnotation] = string(cluster)
+	}
 
 	if rev != nil {
 		want.GetAnnotations()[corev1alpha1.ClaimedAnnotation] = "true"

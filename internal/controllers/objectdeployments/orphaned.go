@@ -91,6 +91,9 @@ func metadata(ctx context.Context, reader client.Reader, kind schema.GroupVersio
 // markOrphaned makes durable that obj is deleted with its objects kept: the
 // garbage collector takes its own mark off before the objects are released.
 func (s *reconciliation) markOrphaned(ctx context.Context, obj corev1alpha1.Conditioned) error {
+	if obj.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true" {
+		return nil
+	}
 	return s.annotate(ctx, obj, corev1alpha1.OrphanedAnnotation, "true")
 }
 
@@ -104,8 +107,9 @@ func (s *reconciliation) endTakeBack(ctx context.Context, owner corev1alpha1.Con
 
 // endTakeBacks takes the marks off that an earlier pass has left.
 func (s *reconciliation) endTakeBacks(ctx context.Context) error {
-	if s.deployment != nil && len(s.sets) > 0 {
-		if err := s.endTakeBack(ctx, s.deployment); err != nil {
+	// A single owner is among the sets as well, but those are skipped while they are deleted.
+	if s.deployment == nil || len(s.sets) > 0 {
+		if err := s.endTakeBack(ctx, s.top()); err != nil {
 			return err
 		}
 	}

@@ -28,12 +28,8 @@ func (s *reconciliation) patch(ctx context.Context, obj corev1alpha1.Conditioned
 	return nil
 }
 
-// annotate sets an annotation of an object of ours unless it has that value; an empty value removes
-// it.
+// annotate sets an annotation of an object of ours; an empty value removes it.
 func (s *reconciliation) annotate(ctx context.Context, obj corev1alpha1.Conditioned, key, value string) error {
-	if obj.GetAnnotations()[key] == value {
-		return nil
-	}
 	return s.patch(ctx, obj, func() { objectsets.Annotate(obj, key, value) })
 }
 
