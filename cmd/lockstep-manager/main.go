@@ -10,7 +10,6 @@ import (
 	_ "golang.org/x/crypto/x509roots/fallback" // for the image, which has no certificates on disk
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/internal/manager"
 )
 
@@ -23,7 +22,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "lockstep-manager:", err)
 		os.Exit(2)
 	case config.Version:
-		fmt.Println(version.Get())
+		fmt.Println(manager.Version())
 		return
 	}
 

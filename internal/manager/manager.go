@@ -34,6 +34,9 @@ import (
 // stopTimeout is the time for reconciles to end at a stop. The pod has 30 s.
 const stopTimeout = 15 * time.Second
 
+// Version returns the version of the build.
+func Version() string { return version.Get() }
+
 // Run runs the manager until ctx ends, or until it lost the Lease.
 func Run(ctx context.Context, c *Config) error {
 	logger, err := newLogger(c.LogLevel)
