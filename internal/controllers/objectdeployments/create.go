@@ -142,9 +142,7 @@ func (s *reconciliation) createSet(ctx context.Context, number int64) (err error
 	if err := s.recordCluster(ctx); err != nil {
 		return err
 	}
-	if cluster := s.recordedCluster(); cluster != "" {
-		want.GetAnnotations()[corev1alpha1.TargetClusterAnnotation] = string(cluster)
-	}
+	objectsets.Annotate(want, corev1alpha1.TargetClusterAnnotation, string(s.recordedCluster()))
 
 	if rev != nil {
 		want.GetAnnotations()[corev1alpha1.ClaimedAnnotation] = "true"
