@@ -109,7 +109,6 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets []
 		badAlert tls.AlertError
 		path     *fs.PathError
 		link     *os.LinkError
-		op       *net.OpError
 	)
 
 	switch {
@@ -148,7 +147,7 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets []
 		e.Reason, e.Details, e.Temporary = ReasonUnreachable, err.Error(), true
 	}
 
-	if errors.As(err, &op) && (op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks ")) {
+	if isOfProxy(err) {
 		e.Remedy = proxyRemedy
 	}
 
@@ -178,6 +177,12 @@ func (p *Puller) certificateRemedy(ref string, err error) string {
 		}
 	}
 	return "Give its certificate authority: --registry-ca " + outbound.Redact(settingKey(host)) + "=FILE."
+}
+
+// isOfProxy reports whether a connection to a proxy failed.
+func isOfProxy(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && (op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks "))
 }
 
 // isTimeout reports whether a wait of the network was too long.
