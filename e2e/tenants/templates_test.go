@@ -54,9 +54,12 @@ func TestTemplateWorkers(t *testing.T) {
 	t.Parallel()
 	u, other := newTenant(t, env, "", "lockstep-author"), newTenant(t, env, "-other", "lockstep-author")
 	u.create(t, configMap(u.namespace, "source", "0"))
+	var all []client.Object
 	for i := range 100 {
-		u.create(t, templateOf(u.namespace, fmt.Sprintf("slow-%d", i), slow, "source"))
+		all = append(all, templateOf(u.namespace, fmt.Sprintf("slow-%d", i), slow, "source"))
 	}
+	// On a busy machine, one creation at a time can take as long as one turn, so that none waits.
+	inParallel(t, all, func(obj client.Object) error { return client.IgnoreAlreadyExists(u.Create(t.Context(), obj)) })
 	edit, stop := context.WithCancel(t.Context())
 	edited := make(chan struct{})
 	go func() {

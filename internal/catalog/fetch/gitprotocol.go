@@ -251,7 +251,7 @@ func (g *gitSession) fetchV0(commit string) string {
 	return m + "0000" + packet("done")
 }
 
-// skipTo reads up to a line. A packet of the kind end means that there is no such line.
+// skipTo reads up to a line. A packet of the kind end means that the line is missing.
 func (p *packets) skipTo(wanted string, end int) error {
 	for {
 		line, kind, err := p.line()

@@ -272,7 +272,7 @@ func (c *repoGetCommand) list(ctx context.Context, cl *cluster.Cluster) error {
 	}
 
 	if len(found) == 0 {
-		fmt.Fprintln(c.Streams.ErrOut, "There is no repository. Add one: kubectl package repo add NAME IMAGE")
+		fmt.Fprintln(c.Streams.ErrOut, "No repositories found. Add one: kubectl package repo add NAME IMAGE")
 		return nil
 	}
 	styles := terminal.StylesFor(c.Streams.Out)

@@ -198,7 +198,7 @@ func (w *valuesWriter) removeOther(ctx context.Context) error {
 	return w.cluster.Explain("cannot delete the earlier values", client.IgnoreNotFound(err))
 }
 
-// SchemaOf reads a schema; nil if there is none.
+// SchemaOf reads a schema. It returns nil for an empty extension.
 func SchemaOf(raw *runtime.RawExtension) (*apiextensionsv1.JSONSchemaProps, error) {
 	if raw == nil || len(raw.Raw) == 0 {
 		return nil, nil

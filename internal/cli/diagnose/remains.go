@@ -179,7 +179,7 @@ func (e *explainer) namespaceRemains(ctx context.Context, key objects.Key, live 
 				cause: cause{
 					weight: weightCertain, reason: ReasonDeleting, object: objectdiff.Short(key),
 					text:   objectdiff.Short(key) + " is being deleted, and its remaining objects are not known, because " + name + " does not answer" + said(message),
-					remedy: "Repair its server, or delete it if it is no longer needed: kubectl delete apiservice " + service.GetName() + ".",
+					remedy: "Repair its server, or delete it if nothing uses it: kubectl delete apiservice " + service.GetName() + ".",
 				},
 			})
 		}

@@ -143,7 +143,7 @@ func definitionLosses(before, after *crdType) []string {
 		case !slices.ContainsFunc(after.Spec.Versions, func(is version) bool { return is.Name == v.Name }):
 			lose("version %s is dropped: clients that use it fail, and objects can no longer be read in it", v.Name)
 		case v.Served && !apihelpers.HasServedCRDVersion(after, v.Name):
-			lose("version %s is no longer served: clients that use it fail", v.Name)
+			lose("the new definition does not serve version %s: clients that use it fail", v.Name)
 		}
 		found = append(found, schemaLosses(v.Name, schemaOf(before, v.Name), schemaOf(after, v.Name))...)
 	}

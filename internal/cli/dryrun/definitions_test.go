@@ -33,7 +33,7 @@ func TestDefinitionLosses(t *testing.T) {
 		{"the same", crd(t, "Cluster", version("v1", stored, size)), crd(t, "Cluster", version("v1", stored, size)), nil},
 		{"a new version and field", crd(t, "Cluster", version("v1", stored, size)), crd(t, "Cluster", version("v1", stored, size+`,"unit":{}`)+","+version("v2", served, size)), nil},
 		{"a version less", crd(t, "Cluster", version("v1", stored, size)+","+version("v0", served, size)), crd(t, "Cluster", version("v1", stored, size)), []string{"version v0 is dropped"}},
-		{"not served any more", crd(t, "Cluster", version("v1", stored, size)), crd(t, "Cluster", version("v1", `"served":false,"storage":true`, size)), []string{"version v1 is no longer served"}},
+		{"not served any more", crd(t, "Cluster", version("v1", stored, size)), crd(t, "Cluster", version("v1", `"served":false,"storage":true`, size)), []string{"does not serve version v1"}},
 		{
 			"stored in another version", crd(t, "Cluster", version("v1", stored, size)+","+version("v2", served, size)),
 			crd(t, "Cluster", version("v1", served, size)+","+version("v2", stored, size)), []string{"stored in version v2 instead of v1"},

@@ -252,12 +252,12 @@ func (s *reconciliation) dropFormer(ctx context.Context, sets []corev1alpha1.Gen
 		}
 	}
 
-	goes := func(slice *metav1.PartialObjectMetadata) bool {
+	isFormer := func(slice *metav1.PartialObjectMetadata) bool {
 		ref := metav1.GetControllerOf(slice)
 		return present == "" || ref != nil && ref.UID != present
 	}
 
-	return s.dropStored(ctx, slices.ContainsFunc(sets, objectsets.Sliced), slices.ContainsFunc(sets, objectsets.Sealed), goes)
+	return s.dropStored(ctx, slices.ContainsFunc(sets, objectsets.Sliced), slices.ContainsFunc(sets, objectsets.Sealed), isFormer)
 }
 
 // presentUID reads the UID of the deployment of this name from the API server; it is empty if the

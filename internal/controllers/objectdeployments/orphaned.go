@@ -77,7 +77,8 @@ func (s *reconciliation) readMetadata(ctx context.Context, kind, name string) (*
 	return m, nil
 }
 
-// metadata reads the metadata of an object from the API server; nil if there is none.
+// metadata reads the metadata of an object from the API server. It returns nil if the object does
+// not exist.
 func metadata(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(kind)

@@ -37,8 +37,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (recon
 	return r.reconcileIn(ctx, key, r.lanes)
 }
 
-// reconcileIn reconciles an owner, or adds it to its lane. Without lanes, it is in its lane, or
-// there are none.
+// reconcileIn reconciles an owner, or adds it to its lane in to. A call from the lane itself, or by a
+// manager without lanes, has nil for to.
 func (r *Reconciler) reconcileIn(ctx context.Context, key objects.OwnerKey, to *lanes.Lanes) (reconcile.Result, error) {
 	s, err := r.read(ctx, key)
 	switch {

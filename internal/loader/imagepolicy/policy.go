@@ -181,7 +181,7 @@ type Decision struct {
 	// Refusal is why the image must not be used regardless of its signature; otherwise nil.
 	Refusal *Refusal
 	key     string
-	// VerificationKey identifies the Verification with its keys and roots.
+	// VerificationKey identifies the Verification with its keys and roots. Only Decide sets it.
 	VerificationKey string
 }
 

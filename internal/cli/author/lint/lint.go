@@ -244,7 +244,7 @@ type oneCase struct {
 	namespace string
 	// siblings are all cases of the component, this one included.
 	siblings []*oneCase
-	// former is the same case of an older package; nil if there is none.
+	// former is the same case of an older package; nil without an older package.
 	former map[objects.Key]*object
 
 	// gates is the result of needs.

@@ -248,7 +248,7 @@ func TestRules(t *testing.T) {
 			edit{otherItem, otherItem + autoscaler, "  minReadySeconds: 5\n", "  minReadySeconds: 5\n  replicas: 2\n", "  scopes: [Cluster]\n", "  scopes: [Cluster]\n  ignoredFields: [{group: apps, kind: Deployment, jsonPointers: [/spec/replicas]}]\n"},
 			"spec.replicas HorizontalPodAutoscaler shop changes it", nil},
 		{"unknown-rule", edit{"metadata: {name: shop}\nspec:\n  version", "metadata: {name: shop, annotations: {lint.lockstep.run/disable: 'no-tets, no-version'}}\nspec:\n  version"}, nil, `the rule "no-tets" does not exist`, nil},
-		{"no-tests", edit{"  - name: one\n    context: {package: {metadata: {name: shop}}}\n  - name: two\n    context: {package: {metadata: {name: shop-two}}}\n", ""}, nil, "there is no test case", nil},
+		{"no-tests", edit{"  - name: one\n    context: {package: {metadata: {name: shop}}}\n  - name: two\n    context: {package: {metadata: {name: shop-two}}}\n", ""}, nil, "the manifest has no test cases", nil},
 		{"no-version", edit{"  version: 1.0.0\n", ""}, nil, "the version is missing", nil},
 	}
 	covered := map[string]bool{"probe-misses-failed-rollout": true, "not-rendered": true} // they have their own tests
@@ -305,7 +305,7 @@ func TestNotRendered(t *testing.T) {
 	want := []string{
 		"error manifest.yaml test.template templates were not rendered, so the rules about their objects were not checked: these have no default: spec.config.image",
 		`error secret.yaml:3 stringData it has a value for "password"`,
-		"warning manifest.yaml test.template there is no test case",
+		"warning manifest.yaml test.template the manifest has no test cases",
 		"warning manifest.yaml spec.version the version is missing",
 	}
 	require.Equal(t, want, found(t, files(needy), Options{}))

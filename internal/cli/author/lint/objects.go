@@ -117,7 +117,7 @@ func wrongNumbers(field string, v any, report func(field, problem string)) {
 // noTests reports a manifest without test cases.
 func noTests(c *oneCase, r reporter) {
 	if len(c.manifest.Test.Template) == 0 {
-		r.manifest("test.template", "Add a case, and run `kubectl package test --update`.", "there is no test case")
+		r.manifest("test.template", "Add a case, and run `kubectl package test --update`.", "the manifest has no test cases")
 	}
 }
 

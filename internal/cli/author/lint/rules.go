@@ -43,7 +43,7 @@ func errorRules() []Rule {
 			"An object is rolled out before, or together with, its Namespace.",
 			"Put the Namespace into an earlier phase."},
 		{"not-rendered", Error, once(notRendered),
-			"Templates could not be rendered with the default configuration, and there is no test case: the rules checked only the other files.",
+			"Templates could not be rendered with the default configuration, and the manifest has no test cases: the rules checked only the other files.",
 			"Add a test case with a configuration under `test.template`."},
 		{"probe-unknown-field", Error, probeUnknownField,
 			"A probe reads a field that objects of its kind do not have: it never succeeds.",

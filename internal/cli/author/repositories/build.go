@@ -80,7 +80,7 @@ func (c *buildCommand) check(args []string) ([]name.Tag, error) {
 	case len(args) == 0:
 		return nil, errors.New("FOLDER or FILE is missing")
 	case c.output == "" && c.push == "":
-		return nil, errors.New("there is no output: add -o FILE, or --push TAG")
+		return nil, errors.New("the output is missing: add -o FILE, or --push TAG")
 	case c.output != "" && !slices.Contains([]string{".yaml", ".yml"}, path.Ext(c.output)):
 		return nil, fmt.Errorf("-o %q must end with .yaml or .yml; an image is pushed by --push", c.output)
 	case c.name == "":

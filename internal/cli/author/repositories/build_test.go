@@ -113,7 +113,7 @@ func TestRepositoryBuildRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no output":         {[]string{dir}, "there is no output"},
+		"no output":         {[]string{dir}, "the output is missing"},
 		"no input":          {[]string{"-o", out}, "FOLDER or FILE is missing"},
 		"no image is named": {[]string{dir, "-o", out}, "add --images HOST/PATH, for HOST/PATH/web:v1.2.0"},
 		"other files":       {[]string{dir, "-o", out, "--images", host + "/taken"}, host + "/taken/web:v1.2.0 exists with other files than " + dir + ": raise spec.version"},

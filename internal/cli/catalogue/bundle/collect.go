@@ -72,7 +72,7 @@ func (c *collection) add(ctx context.Context, ref string) error {
 
 	c.digests[ref] = digest
 	// The files are read by digest, so that they belong to the saved image even if the tag moves.
-	pinned := repositoryOf(ref) + "@" + digest
+	pinned := loader.RepositoryOf(ref) + "@" + digest
 	files, err := c.content.Pull(ctx, pinned)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (c *collection) addPackage(ctx context.Context, ref string, files loader.Fi
 		}
 
 		for _, image := range read.Lock.Spec.Images {
-			pinned := repositoryOf(image.Image) + "@" + image.Digest
+			pinned := loader.RepositoryOf(image.Image) + "@" + image.Digest
 			locked[pinned] = true
 			c.list(pinned)
 		}
@@ -157,7 +157,7 @@ func (c *collection) addOfObjects(ctx context.Context, ref string, files loader.
 			for _, image := range pkg.Images {
 				named := image.Image
 				if image.Digest != "" {
-					named = repositoryOf(image.Image) + "@" + image.Digest
+					named = loader.RepositoryOf(image.Image) + "@" + image.Digest
 				}
 				if image.Name != "" || locked[named] || strings.HasPrefix(image.Image, loader.StaticImage) {
 					continue
@@ -186,13 +186,4 @@ func (c *collection) warn(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(c.warnings, text) {
 		c.warnings = append(c.warnings, text)
 	}
-}
-
-// repositoryOf is a reference without its tag and digest, as it is written.
-func repositoryOf(ref string) string {
-	ref, _, _ = strings.Cut(ref, "@")
-	if i := strings.LastIndex(ref, ":"); i > strings.LastIndex(ref, "/") {
-		ref = ref[:i]
-	}
-	return ref
 }

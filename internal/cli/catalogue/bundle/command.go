@@ -55,7 +55,7 @@ needs. The same content gives the same bytes. It needs room for the bundle twice
 		case len(refs) == 0:
 			return nil, errors.New("IMAGE is missing")
 		case c.file == "":
-			return nil, errors.New("there is no output: add -o FILE")
+			return nil, errors.New("the output is missing: add -o FILE")
 		}
 		return refs, nil
 	}, c.save)

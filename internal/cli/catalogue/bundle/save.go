@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader"
 )
 
 // refName is the annotation for the reference of an image in the OCI image specification
@@ -162,14 +163,14 @@ func (s *saving) signatures(ctx context.Context, image name.Reference, ref strin
 
 	repository := image.Context()
 	for _, d := range bundles {
-		if err := s.signature(repository.Digest(d.String()), repositoryOf(ref)+"@"+d.String(), options); err != nil {
+		if err := s.signature(repository.Digest(d.String()), loader.RepositoryOf(ref)+"@"+d.String(), options); err != nil {
 			return err
 		}
 	}
 
 	// cosign 2 names the tag of a signature after the digest of the image.
 	tag := strings.Replace(digest.String(), ":", "-", 1) + ".sig"
-	return s.signature(repository.Tag(tag), repositoryOf(ref)+":"+tag, options)
+	return s.signature(repository.Tag(tag), loader.RepositoryOf(ref)+":"+tag, options)
 }
 
 // signature saves a signature. A missing one is not an error.
