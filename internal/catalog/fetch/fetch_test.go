@@ -186,13 +186,18 @@ func TestDownloadsShareTheDisk(t *testing.T) {
 	require.NoError(t, err)
 	_, err = f.Fetch(t.Context(), source, "")
 	checkError(t, err, false, "there is no room for it: all downloads together can have 1006632960 bytes, and one namespace's 536870912. It is repeated later.")
+	// A pack is copied: the file's own ReadFrom would skip the account.
+	g := newGit(t)
+	g.Commit(map[string]string{"a.yaml": "a"})
+	pack := g.source("main")
+	pack.Namespace = "team"
+	_, err = f.Fetch(t.Context(), pack, "")
+	checkError(t, err, false, "there is no room for it")
 	source.Namespace = "other"
 	fetched(t, f, source, "")
 	require.NoError(t, slow.Close())
 	_ = slow.Close()
-	g := newGit(t)
-	g.Commit(map[string]string{"a.yaml": "a"})
-	fetched(t, f, g.source("main"), "")
+	fetched(t, f, pack, "")
 	if used, _ := f.disk.Depth(); used != 0 {
 		t.Errorf("%d bytes stay reserved", used)
 	}

@@ -158,6 +158,28 @@ func TestTakingBackIsMarked(t *testing.T) {
 	}
 }
 
+// A mark that an earlier pass has left is taken off, also while its owner is deleted: with the mark,
+// the objects would be kept.
+func TestTakeBackOfADeletedOwnerEnds(t *testing.T) {
+	t.Parallel()
+	set := setOf("shop-1", false)
+	set.OwnerReferences = nil
+	set.Finalizers = []string{corev1alpha1.CachedFinalizer}
+	metav1.SetMetaDataAnnotation(&set.ObjectMeta, corev1alpha1.OrphanedAnnotation, corev1alpha1.OrphanedTakingBack)
+	server := newServer().WithObjects(set).Build()
+	require.NoError(t, server.Delete(t.Context(), set))
+	known := &corev1alpha1.ObjectSet{}
+	require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(set), known))
+
+	s := reconciliationOf(server, server)
+	loneSet(s, known)
+	require.NoError(t, s.endTakeBacks(t.Context()))
+	require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(set), known))
+	if mark, marked := known.Annotations[corev1alpha1.OrphanedAnnotation]; marked {
+		t.Errorf("the mark %q is left", mark)
+	}
+}
+
 // A deployment that was created for a Package after the Package was orphaned is deleted in the
 // background, and does not adopt anything before that.
 func TestNothingIsAdoptedForAPackageThatGoes(t *testing.T) {
