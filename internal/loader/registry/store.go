@@ -26,6 +26,8 @@ type store struct {
 	onError func(error)
 
 	mu sync.Mutex // of evictions
+	// room is how many bytes can be stored before the next look at the folder.
+	room int64
 }
 
 const (
@@ -131,15 +133,26 @@ func (s view) put(h v1.Hash, download func(io.Writer) error) (*os.File, error) {
 		return f, nil
 	}
 
-	s.evict(filepath.Base(s.path(h)))
+	if info, err := f.Stat(); err == nil {
+		s.evict(filepath.Base(s.path(h)), info.Size())
+	}
 	return f, nil
 }
 
-// evict removes the least recently used blobs until the rest fits. It keeps the newest one, which is
-// about to be read. Other processes write to the folder as well.
-func (s *store) evict(keep string) {
+// evictionPart is the part of the limit that is free after an eviction. A look at the folder costs a
+// system call per blob, so it is not worthwhile for each new one.
+const evictionPart = 16
+
+// evict removes the least recently used blobs once the new ones might exceed the limit. It keeps the
+// newest one, which is about to be read. Other processes write to the folder as well.
+func (s *store) evict(keep string, size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.room -= size; s.room > 0 {
+		return
+	}
+	s.room = s.limit / evictionPart
+
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		s.onError(fmt.Errorf("read the image cache: %w", err))
@@ -162,7 +175,7 @@ func (s *store) evict(keep string) {
 
 	slices.SortFunc(blobs, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
 	for _, info := range blobs {
-		if total <= s.limit {
+		if total <= s.limit-s.room {
 			break
 		}
 		if info.Name() == keep {

@@ -82,6 +82,27 @@ func TestStoreEvictsWhatWasUsedLeastRecently(t *testing.T) {
 	}
 }
 
+// With many small packages, a look at the folder for each of their blobs would be quadratic.
+func TestStoreLooksAtItsFolderOnceInAWhile(t *testing.T) {
+	t.Parallel()
+	all, err := newStore(t.TempDir(), 160, func(err error) { t.Error(err) })
+	require.NoError(t, err)
+	s := view{store: all}
+	blobOf(t, s, "the first")
+
+	old := time.Now().Add(-time.Minute)
+	foreign := filepath.Join(s.dir, "sha256-foreign")
+	require.NoError(t, os.WriteFile(foreign, make([]byte, 500), 0o600))
+	require.NoError(t, os.Chtimes(foreign, old, old))
+	blobOf(t, s, "seconds")
+	_, err = os.Stat(foreign)
+	require.NoError(t, err) // 7 of 10 bytes are stored
+
+	blobOf(t, s, "thirds")
+	_, err = os.Stat(foreign)
+	require.Equal(t, true, errors.Is(err, os.ErrNotExist), "evicted once 10 bytes are stored")
+}
+
 // A stored layer is not read into memory as a manifest.
 func TestStoredManifestIsBounded(t *testing.T) {
 	t.Parallel()
