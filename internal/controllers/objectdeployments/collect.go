@@ -67,9 +67,18 @@ func (s *reconciliation) sliceReferences() map[string]bool {
 // template that names it.
 const sliceGrace = time.Minute
 
-// dropSlices deletes the slices of the deployment that are not used; without names
-// all of them. A deployment that never had slices does not cost a request.
+// dropSlices deletes the slices of the deployment that are not used.
 func (s *reconciliation) dropSlices(ctx context.Context, names map[string]bool) error {
+	obsolete, err := s.obsoleteSlices(ctx, names)
+	if err != nil {
+		return err
+	}
+	return eachSlice(ctx, obsolete, s.drop)
+}
+
+// obsoleteSlices returns the slices of the deployment that are not used; without names all of them.
+// A deployment that never had slices does not cost a request.
+func (s *reconciliation) obsoleteSlices(ctx context.Context, names map[string]bool) ([]*metav1.PartialObjectMetadata, error) {
 	obsolete := func(slice *metav1.PartialObjectMetadata) bool {
 		used, named := names[slice.Name]
 		owner := metav1.GetControllerOf(slice)
@@ -84,12 +93,14 @@ func (s *reconciliation) dropSlices(ctx context.Context, names map[string]bool) 
 	}
 
 	sliced := s.deployment.GetAnnotations()[corev1alpha1.SlicedAnnotation] == "true" || slices.ContainsFunc(s.sets, objectsets.Sliced)
-	return s.dropStored(ctx, sliced, s.sealed(), obsolete)
+	return s.listSlices(ctx, sliced, s.sealed(), obsolete)
 }
 
-// dropStored deletes the ObjectSlices, and the Secrets with objects, of the deployment's name that
+// listSlices returns the ObjectSlices, and the Secrets with objects, of the deployment's name that
 // obsolete selects. It lists metadata only, since the content is large or sensitive.
-func (s *reconciliation) dropStored(ctx context.Context, sliced, sealed bool, obsolete func(*metav1.PartialObjectMetadata) bool) error {
+func (s *reconciliation) listSlices(
+	ctx context.Context, sliced, sealed bool, obsolete func(*metav1.PartialObjectMetadata) bool,
+) (found []*metav1.PartialObjectMetadata, err error) {
 	for _, of := range []struct {
 		exist     bool
 		kind      schema.GroupVersionKind
@@ -107,20 +118,45 @@ func (s *reconciliation) dropStored(ctx context.Context, sliced, sealed bool, ob
 		list.SetGroupVersionKind(of.kind.GroupVersion().WithKind(of.kind.Kind + "List"))
 		err := s.Reader.List(ctx, list, client.InNamespace(of.namespace), client.MatchingLabels{corev1alpha1.SliceOwnerLabel: s.key.Name}, of.labels)
 		if err != nil {
-			return fmt.Errorf("cannot list slices: %w", err)
+			return nil, fmt.Errorf("cannot list slices: %w", err)
 		}
 
-		group, ctx := panics.NewGroup(ctx, limits.SlicesInFlight, "collecting slices")
 		for i := range list.Items {
 			if slice := &list.Items[i]; obsolete(slice) {
 				slice.SetGroupVersionKind(of.kind) // items of a list may come without
-				group.Go(func() error { return s.drop(ctx, slice) })
+				found = append(found, slice)
 			}
 		}
-		if err := group.Wait(); err != nil {
+	}
+
+	return found, nil
+}
+
+// eachSlice writes slices concurrently.
+func eachSlice(ctx context.Context, all []*metav1.PartialObjectMetadata, write func(context.Context, *metav1.PartialObjectMetadata) error) error {
+	group, ctx := panics.NewGroup(ctx, limits.SlicesInFlight, "collecting slices")
+	for _, slice := range all {
+		group.Go(func() error { return write(ctx, slice) })
+	}
+	return group.Wait()
+}
+
+// dropSets deletes sets that own no objects, and the slices that only they used. Once a set is
+// deleted, the garbage collector takes the reference to it off its slices, and would race with the
+// removal of their finalizers, so that comes first.
+func (s *reconciliation) dropSets(ctx context.Context, sets []corev1alpha1.GenericObjectSet, obsolete []*metav1.PartialObjectMetadata) error {
+	if err := eachSlice(ctx, obsolete, s.stripFinalizers); err != nil {
+		return err
+	}
+
+	for _, set := range sets {
+		if set.GetDeletionTimestamp() != nil && finalized(set) {
+			continue
+		}
+		if err := s.dropSet(ctx, set); err != nil {
 			return err
 		}
 	}
 
-	return nil
+	return eachSlice(ctx, obsolete, s.drop)
 }

@@ -163,7 +163,8 @@ func TestNoSecretsNoRequests(t *testing.T) {
 	s := reconciliationOf(server, counting)
 	s.Now = func() time.Time { return noon }
 	require.NoError(t, s.collectSlices(t.Context()))
-	require.NoError(t, s.dropSlices(t.Context(), nil))
+	_, err := s.obsoleteSlices(t.Context(), nil)
+	require.NoError(t, err)
 	require.Equal(t, 0, asked, "requests")
 }
 
@@ -230,7 +231,10 @@ func TestCollectionAfterACrash(t *testing.T) {
 		left   int
 	}{
 		"history": {func(ctx context.Context, s *reconciliation) error { return s.collectSlices(ctx) }, 1},
-		"all":     {func(ctx context.Context, s *reconciliation) error { return s.dropSlices(ctx, nil) }, 0},
+		"all": {func(ctx context.Context, s *reconciliation) error {
+			all, err := s.obsoleteSlices(ctx, nil)
+			return errors.Join(err, s.dropSets(ctx, nil, all))
+		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -243,21 +243,19 @@ func (s *reconciliation) dropFormer(ctx context.Context, sets []corev1alpha1.Gen
 	}
 
 	sets = slices.DeleteFunc(slices.Clone(sets), func(set corev1alpha1.GenericObjectSet) bool { return objectsets.DeploymentOf(set) == present })
-	for _, set := range sets {
-		if set.GetDeletionTimestamp() != nil && finalized(set) {
-			continue
-		}
-		if err := s.dropSet(ctx, set); err != nil {
-			return fmt.Errorf("cannot remove %s %s, whose deployment no longer exists: %w", s.scope.Kind("ObjectSet"), set.GetName(), err)
-		}
-	}
-
 	isFormer := func(slice *metav1.PartialObjectMetadata) bool {
 		ref := metav1.GetControllerOf(slice)
 		return present == "" || ref != nil && ref.UID != present
 	}
 
-	return s.dropStored(ctx, slices.ContainsFunc(sets, objectsets.Sliced), slices.ContainsFunc(sets, objectsets.Sealed), isFormer)
+	former, err := s.listSlices(ctx, slices.ContainsFunc(sets, objectsets.Sliced), slices.ContainsFunc(sets, objectsets.Sealed), isFormer)
+	if err != nil {
+		return err
+	}
+	if err := s.dropSets(ctx, sets, former); err != nil {
+		return fmt.Errorf("cannot remove revisions of %s, whose deployment does not exist: %w", s.key, err)
+	}
+	return nil
 }
 
 // presentUID reads the UID of the deployment of this name from the API server; it is empty if the

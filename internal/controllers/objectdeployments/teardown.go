@@ -145,12 +145,11 @@ func (s *reconciliation) hasUnknownSets(ctx context.Context) (bool, error) {
 // needed.
 func (s *reconciliation) finalize(ctx context.Context) error {
 	if s.deployment != nil {
-		for _, set := range s.sets {
-			if err := s.dropSet(ctx, set); err != nil {
-				return err
-			}
+		all, err := s.obsoleteSlices(ctx, nil)
+		if err != nil {
+			return err
 		}
-		if err := s.dropSlices(ctx, nil); err != nil {
+		if err := s.dropSets(ctx, s.sets, all); err != nil {
 			return err
 		}
 	}

@@ -56,11 +56,6 @@ func (s *reconciliation) metadataOf(set corev1alpha1.GenericObjectSet) *metav1.P
 	return m
 }
 
-// dropSet deletes a set that owns no objects.
-func (s *reconciliation) dropSet(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
-	return s.drop(ctx, s.metadataOf(set))
-}
-
 // ensureFinalizer puts our finalizer on, so that teardown is ours.
 func (s *reconciliation) ensureFinalizer(ctx context.Context) error {
 	obj := s.top()
@@ -86,20 +81,20 @@ func (s *reconciliation) removeFinalizers(ctx context.Context, obj corev1alpha1.
 	return err
 }
 
-// drop deletes an object of ours that is no longer needed. The writes require the state that showed
-// this, or the state after another client's write. It first removes the finalizers, and deletes the
-// object under the resourceVersion of that answer.
+// dropSet deletes a set that owns no objects.
+func (s *reconciliation) dropSet(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
+	return s.drop(ctx, s.metadataOf(set))
+}
+
+// drop removes the finalizers of an unneeded object of ours, and deletes it.
 func (s *reconciliation) drop(ctx context.Context, obj *metav1.PartialObjectMetadata) error {
 	err := s.stripFinalizers(ctx, obj)
 	if err != nil || obj.DeletionTimestamp != nil {
 		return err
 	}
 
-	err = s.retryOnConflict(ctx, obj, func() error {
-		return s.Client.Delete(ctx, obj, client.Preconditions{UID: ptr.To(obj.UID), ResourceVersion: ptr.To(obj.ResourceVersion)},
-			client.PropagationPolicy(metav1.DeletePropagationBackground))
-	})
-	if err != nil {
+	err = s.Client.Delete(ctx, obj, client.Preconditions{UID: ptr.To(obj.UID)}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil && !apply.IsAbsent(err) {
 		return fmt.Errorf("cannot delete %s: %w", obj.Name, err)
 	}
 
