@@ -119,7 +119,7 @@ func BenchmarkRender5000(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			load := func() {
 				p, err := Load(context.Background(), files, opts)
-				if err != nil || p.Objects() != 5000 {
+				if err != nil || objectsIn(p) != 5000 {
 					b.Fatal(err)
 				}
 			}

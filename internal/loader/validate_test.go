@@ -168,7 +168,7 @@ func TestFilters(t *testing.T) {
 		"b.yaml", "kind: X # dropped before it is checked\nmetadata: {annotations: {package-operator.run/condition: 'false'}}\n",
 	)
 	// "yes" is a word of YAML 1.1. The manifest requires a text, and reads it as one.
-	if p, err := Load(context.Background(), files, namespaced()); err != nil || p.Objects() != 1 || p.Phases[0].Name != "second" {
+	if p, err := Load(context.Background(), files, namespaced()); err != nil || objectsIn(p) != 1 || p.Phases[0].Name != "second" {
 		t.Error(err, p)
 	}
 }
@@ -220,7 +220,7 @@ func TestComponents(t *testing.T) {
 	of := func(name string) Options { return namespaced(func(o *Options) { o.Component = name }) }
 	for name, want := range map[string]string{"": "shop", "web": "web"} {
 		p, err := Load(context.Background(), files, of(name))
-		if err != nil || p.Manifest.Name != want || p.Objects() != 1 {
+		if err != nil || p.Manifest.Name != want || objectsIn(p) != 1 {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -233,7 +233,7 @@ func TestComponents(t *testing.T) {
 	}
 
 	require.Contains(t, lines(t, pkg("manifest.yaml", plain, "components/web/x.yaml", configMap("x", "first", "")), of("web")), "Components not enabled")
-	if p, err := Load(context.Background(), pkg("manifest.yaml", plain, "components/web/x.yaml", configMap("x", "first", "")), of("")); err != nil || p.Objects() != 1 {
+	if p, err := Load(context.Background(), pkg("manifest.yaml", plain, "components/web/x.yaml", configMap("x", "first", "")), of("")); err != nil || objectsIn(p) != 1 {
 		t.Error("without components a folder of that name is a folder", err)
 	}
 

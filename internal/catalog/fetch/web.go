@@ -226,7 +226,7 @@ func (f *Fetcher) unpackWithin(ctx context.Context, namespace string, file io.Re
 		return single(r, name, folder, room, min(limits.FileBytes, f.opts.Bytes))
 	}
 
-	u := archive.NewUnpackerOf(archive.Selection{
+	u := archive.NewUnpacker(archive.Selection{
 		Keep:  func(p string) bool { return keeps(p, folder) },
 		Plain: true, Entries: limits.RepositoryEntries, Files: limits.RepositoryFiles, Bytes: f.opts.Bytes, Room: room,
 	})

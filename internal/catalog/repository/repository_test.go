@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
-	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/test/imagetest"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -105,8 +105,7 @@ metadata:
 
 	image, err := x.Image()
 	require.NoError(t, err)
-	files, err := archive.ReadImage(t.Context(), image)
-	if err == nil && len(files) > 0 {
+	if files := imagetest.Files(t, image); len(files) > 0 {
 		t.Errorf("a repository is read as a package: %v", files.Paths())
 	}
 }

@@ -17,9 +17,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/klauspost/compress/zstd"
 
@@ -65,7 +62,7 @@ func zstded(data []byte) []byte {
 }
 
 func unpack(layers ...[]byte) (Files, error) {
-	u := NewUnpacker()
+	u := NewUnpacker(Selection{})
 	for _, l := range layers {
 		if err := u.Layer(context.Background(), bytes.NewReader(l)); err != nil {
 			return nil, err
@@ -248,7 +245,7 @@ func TestBombsAreRefusedInBoundedMemory(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			err := NewUnpacker().Layer(context.Background(), test.stream)
+			err := NewUnpacker(Selection{}).Layer(context.Background(), test.stream)
 			runtime.ReadMemStats(&after)
 			checkError(t, test.name, err, KindLimit, test.want)
 			if grown := after.HeapSys - before.HeapSys; after.HeapSys > before.HeapSys && grown > 3*limits.PackageBytes {
@@ -285,19 +282,8 @@ func TestLayerHonoursContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := NewUnpacker().Layer(ctx, bytes.NewReader(tarball(t))); !errors.Is(err, context.Canceled) {
+	if err := NewUnpacker(Selection{}).Layer(ctx, bytes.NewReader(tarball(t))); !errors.Is(err, context.Canceled) {
 		t.Error(err)
-	}
-}
-
-func TestReadImage(t *testing.T) {
-	t.Parallel()
-	layer := static.NewLayer(gzipped(tarball(t, file("package/a", "1"))), types.OCILayer)
-	img, err := mutate.AppendLayers(empty.Image, layer)
-	require.NoError(t, err)
-	files, err := ReadImage(context.Background(), img)
-	if diff := cmp.Diff(Files{"a": []byte("1")}, files); diff != "" || err != nil {
-		t.Error(err, diff)
 	}
 }
 
@@ -380,7 +366,7 @@ func TestWhiteoutsBesideThePackage(t *testing.T) {
 		kept int
 	}{{"etc/.wh.passwd", 0}, {"etc/.wh..wh..opq", 0}, {".wh.etc", 0}, {".wh.package", 1}, {".wh..wh..opq", 1}, {"package/.wh.a", 1}, {"package/a/.wh..wh..opq", 1}} {
 		o := overlay{files: Files{}, dirs: map[string]bool{}, hidden: map[string]bool{}, opaque: map[string]bool{}}
-		require.NoError(t, NewUnpacker().entry(&o, &tar.Header{Name: test.name, Typeflag: tar.TypeReg}, strings.NewReader("")))
+		require.NoError(t, NewUnpacker(Selection{}).entry(&o, &tar.Header{Name: test.name, Typeflag: tar.TypeReg}, strings.NewReader("")))
 		require.Equal(t, test.kept, len(o.hidden)+len(o.opaque), test.name)
 	}
 }

@@ -7,7 +7,7 @@
 //
 // Specification: https://github.com/opencontainers/image-spec/blob/main/layer.md.
 //
-// [ReadImage] and [ReadFolder] serve commands; package registry feeds an [Unpacker] with the layers
-// from its store, and package fetch uses one for archives of repositories, with its own
-// [Selection]. The result is [Files], in memory and read-only.
+// [ReadFolder] serves commands; package registry feeds an [Unpacker] with the layers from its store,
+// and package fetch uses one for archives of repositories, with its own [Selection]. The result is
+// [Files], in memory and read-only.
 package archive

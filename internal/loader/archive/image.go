@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -10,37 +9,6 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 )
-
-// ReadImage reads the files of a package from an image.
-func ReadImage(ctx context.Context, img v1.Image) (Files, error) {
-	manifest, err := img.Manifest()
-	if err != nil {
-		return nil, fmt.Errorf("read the image manifest: %w", err)
-	}
-	if err := CheckManifest(manifest); err != nil {
-		return nil, err
-	}
-
-	layers, err := img.Layers()
-	if err != nil {
-		return nil, fmt.Errorf("read the image layers: %w", err)
-	}
-
-	u := NewUnpacker()
-	for i, layer := range layers {
-		r, err := layer.Compressed()
-		if err != nil {
-			return nil, fmt.Errorf("open layer %d: %w", i+1, err)
-		}
-		err = u.Layer(ctx, r)
-		_ = r.Close()
-		if err != nil {
-			return nil, err
-		}
-	}
-
-	return u.Files(), nil
-}
 
 // CheckManifest checks the manifest of an image, before the download. It trusts no size: the layers
 // are counted again while they are read.

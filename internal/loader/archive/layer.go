@@ -26,11 +26,8 @@ type Unpacker struct {
 	folders map[string]bool
 }
 
-// NewUnpacker returns an Unpacker for the folder of a package.
-func NewUnpacker() *Unpacker { return NewUnpackerOf(Selection{}) }
-
-// NewUnpackerOf is NewUnpacker for other files of the image, or for an archive.
-func NewUnpackerOf(selection Selection) *Unpacker {
+// NewUnpacker returns an Unpacker for some files of an image or of an archive.
+func NewUnpacker(selection Selection) *Unpacker {
 	selection.setDefaults()
 	return &Unpacker{collector: collector{files: Files{}, selection: selection}}
 }

@@ -16,7 +16,7 @@ import (
 
 const (
 	pullTimeout     = 5 * time.Minute // for one whole pull
-	imageCacheBytes = 1 << 30         // default size of the image cache on disk
+	imageCacheBytes = 1 << 30         // of the image cache on disk, which evicts the least recently used blobs first
 )
 
 // Options configure a Puller. The zero value pulls public images with the user's Docker config,
@@ -41,11 +41,8 @@ type Options struct {
 	// ImagePrefixes change references before they are parsed, RegistryHosts the registry after
 	// that.
 	ImagePrefixes, RegistryHosts Overrides
-	// CacheDir keeps downloads; empty disables the cache.
+	// CacheDir keeps downloads, up to imageCacheBytes; empty disables the cache.
 	CacheDir string
-	// CacheBytes bounds CacheDir, which evicts the least recently used blobs first. 0 means
-	// imageCacheBytes.
-	CacheBytes int64
 	// Proxy is http.ProxyFromEnvironment by default. Proxies of single registries take precedence.
 	Proxy     func(*http.Request) (*url.URL, error)
 	Proxies   Proxies
@@ -69,8 +66,6 @@ type Timeouts struct {
 
 // setDefaults fills in all options that are not set.
 func (o *Options) setDefaults() {
-	o.Folder = cmp.Or(o.Folder, "package")
-	o.CacheBytes = cmp.Or(o.CacheBytes, imageCacheBytes)
 	o.UserAgent = cmp.Or(o.UserAgent, "lockstep")
 	o.Timeouts.Connect = cmp.Or(o.Timeouts.Connect, limits.ConnectTimeout)
 	o.Timeouts.Header = cmp.Or(o.Timeouts.Header, limits.ResponseHeaderTimeout)

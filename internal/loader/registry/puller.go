@@ -30,9 +30,8 @@ const (
 
 // Image is a package image.
 type Image struct {
-	Ref string
-	// Digest is the digest that Ref resolved to, such as sha256:…. For a multi-platform image it is
-	// the index's.
+	// Digest is the digest that the reference resolved to, such as sha256:…. For a multi-platform
+	// image it is the index's.
 	Digest string
 	// Files are the files of the package. They are read-only because callers can share them.
 	Files archive.Files
@@ -98,7 +97,7 @@ func NewPuller(opts Options) (*Puller, error) {
 	if err := opts.bundles().err(); err != nil {
 		return nil, err
 	}
-	store, err := newStore(opts.CacheDir, opts.CacheBytes, opts.OnCacheError)
+	store, err := newStore(opts.CacheDir, imageCacheBytes, opts.OnCacheError)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +195,7 @@ func (p *Puller) Pull(ctx context.Context, ref string) (*Image, error) {
 		return nil, p.classify(ctx, ref, err, nil)
 	}
 
-	return &Image{Ref: ref, Digest: digest.String(), Files: files}, nil
+	return &Image{Digest: digest.String(), Files: files}, nil
 }
 
 // key separates work by credentials, rights to connect, and namespaces, because a namespace would
@@ -413,7 +412,7 @@ func (p *Puller) unpack(ctx context.Context, descriptors []v1.Descriptor, layers
 	}
 
 	defer release()
-	u := archive.NewUnpackerOf(p.selection())
+	u := archive.NewUnpacker(p.selection())
 	for i, f := range layers {
 		hasher, err := v1.Hasher(descriptors[i].Digest.Algorithm)
 		if err != nil {
