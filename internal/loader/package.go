@@ -35,8 +35,8 @@ type Package struct {
 	Lock     *manifestsv1alpha1.PackageManifestLock
 	// Phases have the objects in the order of the manifest, files and documents.
 	Phases []corev1alpha1.ObjectSetTemplatePhase
-	// Sources[i][j] is the position of Phases[i].Objects[j].
-	Sources [][]Source
+	// Sources[i][j] is the place of Phases[i].Objects[j], without a problem.
+	Sources [][]violation.Violation
 	// Sensitive reports, in the order of Sources, which objects hold sensitive values; nil if there
 	// are no such values.
 	Sensitive [][]bool
@@ -46,15 +46,6 @@ type Package struct {
 	Config map[string]any
 	// Warnings name dropped fields and likely failures, sorted.
 	Warnings violation.Violations
-}
-
-// Source is the position of an object in its package.
-type Source struct {
-	Path string
-	// Document and Line count from 1; Line is 0 in the output of a template.
-	Document, Line int
-	// Object names the object, such as "apps/v1 Deployment web".
-	Object string
 }
 
 // Template returns the template of the ObjectDeployment.
@@ -79,15 +70,6 @@ func (p *Package) Announced() []corev1alpha1.ProvidedAPI {
 // HoldsSensitive reports whether an object holds sensitive values.
 func (p *Package) HoldsSensitive(phase, object int) bool {
 	return phase < len(p.Sensitive) && p.Sensitive[phase][object]
-}
-
-// Objects counts the objects of all phases.
-func (p *Package) Objects() int {
-	n := 0
-	for _, phase := range p.Phases {
-		n += len(phase.Objects)
-	}
-	return n
 }
 
 // Describe reads only the manifest. Its error is violation.Violations.

@@ -53,7 +53,7 @@ func duplicates(all []*object, scope corev1alpha1.Scope, namespace string) viola
 
 // collect sorts the objects into the phases of the manifest. Phases without objects are left out.
 // The three results have the same order.
-func collect(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) (out []corev1alpha1.ObjectSetTemplatePhase, sources [][]Source, sensitive [][]bool) {
+func collect(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) (out []corev1alpha1.ObjectSetTemplatePhase, sources [][]violation.Violation, sensitive [][]bool) {
 	byPhase := map[string][]*object{}
 	for _, o := range all {
 		byPhase[o.phase] = append(byPhase[o.phase], o)
@@ -64,10 +64,9 @@ func collect(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) (ou
 		if n == 0 {
 			continue
 		}
-		stored, at, holds := make([]corev1alpha1.ObjectSetObject, n), make([]Source, n), make([]bool, n)
+		stored, at, holds := make([]corev1alpha1.ObjectSetObject, n), make([]violation.Violation, n), make([]bool, n)
 		for i, o := range byPhase[p.Name] {
-			stored[i], holds[i] = o.stored, o.sensitive
-			at[i] = Source{Path: o.at.Path, Document: o.at.Document, Line: o.at.Line, Object: o.at.Object}
+			stored[i], at[i], holds[i] = o.stored, o.at, o.sensitive
 		}
 		out = append(out, corev1alpha1.ObjectSetTemplatePhase{Name: p.Name, Class: p.Class, Objects: stored})
 		sources, sensitive = append(sources, at), append(sensitive, holds)

@@ -209,13 +209,10 @@ type object struct {
 	kind      schema.GroupKind
 	phase     int
 	phaseName string
-	source    loader.Source
+	source    violation.Violation
 
 	// home is the namespace that the object is created in.
 	home string
-	// collision is the value of the object's annotation, which is removed from the object, or the
-	// default.
-	collision corev1alpha1.CollisionProtection
 }
 
 // Content implements gates.Object.
@@ -268,7 +265,6 @@ func newCase(session *schemacheck.Session, files loader.Files, of loader.Case) (
 			// The loader has moved the annotation into the phase.
 			o := &object{
 				Unstructured: u, kind: u.GroupVersionKind().GroupKind(), phase: i, phaseName: of.Package.Phases[i].Name, source: of.Package.Sources[i][j],
-				collision: of.Package.Phases[i].Objects[j].CollisionProtection,
 			}
 			o.home = c.namespaceOf(o)
 			c.objects = append(c.objects, o)
