@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // nameAll names each new slot after its first dependent, and appends a hash if the name is taken.
@@ -47,13 +45,12 @@ func (s *search) plan() []Step {
 		}
 
 		done[i] = true
-		after := s.dependenciesIn(i)
-		for _, to := range after {
+		for _, to := range s.dependenciesIn(i) {
 			add(to)
 		}
 
 		if of, v := &s.slots[i], s.chosen(i); of.root == nil && (of.installed == nil || of.installed != nil && v > 0) {
-			steps = append(steps, s.step(i, after, needs[i]))
+			steps = append(steps, s.step(i, needs[i]))
 		}
 	}
 
@@ -104,9 +101,8 @@ func (s *search) needs() map[int32][]int32 {
 	return all
 }
 
-// step returns the creation or change of a slot. after are the slots that it depends on, and needs
-// the requirements that it satisfies.
-func (s *search) step(i int32, after, needs []int32) Step {
+// step returns the creation or change of a slot. needs are the requirements that it satisfies.
+func (s *search) step(i int32, needs []int32) Step {
 	of, v := &s.slots[i], s.chosen(i)
 	step := Step{Instance: of.instance, Create: of.installed == nil && of.tentative == nil, Package: of.name, Version: of.values[v].version}
 	switch {
@@ -116,17 +112,11 @@ func (s *search) step(i int32, after, needs []int32) Step {
 		step.From = of.tentative.Version
 	}
 
-	for _, to := range after {
-		step.After = append(step.After, s.slots[to].instance)
-	}
-
-	slices.SortFunc(step.After, Instance.Compare)
 	for _, e := range needs {
 		step.Needs = append(step.Needs, Need{s.slots[s.edges[e].slot].instance, *s.edges[e].dependency})
 	}
 
 	step.For = s.rootAbove(i)
-	step.Message = s.explainStep(i, v, needs)
 	return step
 }
 
@@ -141,37 +131,6 @@ func (s *search) rootAbove(i int32) Instance {
 		i = s.edges[via].slot
 	}
 	return s.slots[i].instance
-}
-
-// explainStep explains a slot's value: who requires it, and why the preferred values are not
-// possible.
-func (s *search) explainStep(i, v int32, needs []int32) string {
-	of := &s.slots[i]
-	text := of.values[v].version + " is the highest version that fits "
-	if of.installed != nil {
-		text = of.values[v].version + " is the lowest version above " + of.installed.Version + " that fits "
-	}
-
-	text += few(s.demands(needs))
-	var refused []string
-	for w := range min(v, int32(limits.NearestVersions)) {
-		at := slices.IndexFunc(needs, func(e int32) bool {
-			t := slices.IndexFunc(s.edges[e].targets, func(t target) bool { return t.slot == i })
-			return t >= 0 && !s.edges[e].targets[t].fits[w]
-		})
-
-		why := "leaves no solution for the others"
-		if at >= 0 {
-			why = "is not within " + s.demand(needs[at])
-		}
-		refused = append(refused, of.values[w].version+" "+why)
-	}
-
-	if len(refused) > 0 {
-		text += "; " + strings.Join(refused, ", ")
-	}
-
-	return text
 }
 
 // result returns the result of a root that has a solution.

@@ -58,7 +58,11 @@ func printed(plan resolver.Plan) string {
 		if s.Create {
 			verb = "create"
 		}
-		fmt.Fprintf(&b, "%s %s: %s %s, after %v: %s\n", verb, s.Instance, s.Package, s.Version, s.After, s.Message)
+		var dependents []resolver.Instance
+		for _, n := range s.Needs {
+			dependents = append(dependents, n.Dependent)
+		}
+		fmt.Fprintf(&b, "%s %s: %s %s for %v\n", verb, s.Instance, s.Package, s.Version, dependents)
 	}
 
 	for _, r := range plan.Results {
@@ -116,9 +120,9 @@ func TestSolve(t *testing.T) {
 		not       string
 	}{
 		{"the highest version is created", []resolver.Root{shop("db <3")}, offers("db", nil), nil,
-			[]string{"create Package team/shop-db: db 2.0.0", `2.0.0 is the highest version that fits "<3" (by Package team/shop); 3.0.0 is not within`, "WaitingForDependencies Waiting for db."}, ""},
+			[]string{"create Package team/shop-db: db 2.0.0", "WaitingForDependencies Waiting for db."}, ""},
 		{"dependencies come first", []resolver.Root{shop("orm")}, offers("db", resolver.Offers{"orm": {offer("1.0.0", "db >=1")}}), nil,
-			[]string{"create Package team/shop-orm-db: db 3.0.0, after []", "create Package team/shop-orm: orm 1.0.0, after [Package team/shop-orm-db]"}, ""},
+			[]string{"create Package team/shop-orm-db: db 3.0.0 for [Package team/shop-orm]\ncreate Package team/shop-orm: orm 1.0.0 for [Package team/shop]"}, ""},
 		{"a diamond shares one", []resolver.Root{shop("a", "b")}, offers("db", resolver.Offers{"a": {offer("1.0.0", "db <3")}, "b": {offer("1.0.0", "db <2")}}), nil,
 			[]string{"create Package team/shop-a-db: db 1.0.0"}, "shop.b.db"},
 		{"two dependencies on one package have two", []resolver.Root{shop("old=db 1.0.0", "new=db 2.0.0")}, offers("db", nil), nil,
@@ -137,7 +141,7 @@ func TestSolve(t *testing.T) {
 		{"and not changed", []resolver.Root{shop("db >=2")}, offers("db", nil), []resolver.Installed{at("team", "mine", "db", "1.0.0")},
 			[]string{`VersionMismatch: db is installed as Package team/mine in 1.0.0, which is not within ">=2"`, "set spec.upgradePolicy.allowDependents"}, "create"},
 		{"a generated one takes the lowest version above", []resolver.Root{shop("db >=1.5")}, offers("db", nil), []resolver.Installed{at("team", "shop-db", "db", "1.0.0", changeable)},
-			[]string{"change Package team/shop-db: db 2.0.0", "2.0.0 is the lowest version above 1.0.0 that fits"}, ""},
+			[]string{"change Package team/shop-db: db 2.0.0 for [Package team/shop]"}, ""},
 		{"and never a lower one", []resolver.Root{shop("db <3")}, offers("db", nil), []resolver.Installed{at("team", "shop-db", "db", "3.0.0", changeable)},
 			[]string{"VersionMismatch", "it is never downgraded automatically"}, "change"},
 		{"the ranges of all parents count, with their paths", []resolver.Root{shop("db >=2")}, offers("db", nil), []resolver.Installed{
@@ -171,7 +175,7 @@ func TestSolve(t *testing.T) {
 			[]string{"change ClusterPackage infra-db: db 3.0.0"}, ""},
 		{"with any range of a Package", []resolver.Root{platform("db >=2")}, offers("db", nil), []resolver.Installed{
 			at("", "infra-db", "db", "1.0.0", changeable), at("evil", "x", "x", "1.0.0", requires(resolver.Instance{Name: "infra-db"}, "db <2")),
-		}, []string{`change ClusterPackage infra-db: db 2.0.0, after []: 2.0.0 is the lowest version above 1.0.0 that fits ">=2" (by ClusterPackage platform)`}, "evil"},
+		}, []string{"change ClusterPackage infra-db: db 2.0.0 for [ClusterPackage platform]"}, "evil"},
 		{"unless it heeds all", []resolver.Root{platform("db >=2")}, offers("db", nil), []resolver.Installed{
 			at("", "infra-db", "db", "1.0.0", changeable, heedful), at("team", "x", "x", "1.0.0", requires(resolver.Instance{Name: "infra-db"}, "db <2")),
 		}, []string{`No version of db fits all its dependents: ">=2" (by ClusterPackage platform) and "<2" (by Package team/x)`}, "change"},

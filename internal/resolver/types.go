@@ -169,12 +169,8 @@ type Step struct {
 	// that it is named after. Requirements in the plan come before requirements of installed
 	// packages that stay.
 	Needs []Need
-	// Message explains the version.
-	Message string
 	// For is the first root in the walk that leads to the created package.
 	For Instance
-	// After are the instances that it depends on, sorted.
-	After []Instance
 }
 
 // Need is a requirement of a dependent.
