@@ -27,7 +27,7 @@ func TestEvents(t *testing.T) {
 	target := progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"}
 	probing := progress.State{Target: target, Observed: true, Unpacked: true, Revision: 2, Phases: []progress.Phase{{Name: "deploy", State: "Probing", Ready: 1, Total: 3}}}
 	ready := probing
-	ready.Available, ready.RolledOut, ready.Ready = true, true, true
+	ready.Available, ready.Ready = true, true
 	ready.Phases = []progress.Phase{{Name: "deploy", State: "Ready", Ready: 3, Total: 3}}
 	for _, failure := range []error{nil, errors.New("it is not\navailable")} {
 		var out, human bytes.Buffer

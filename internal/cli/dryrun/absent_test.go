@@ -45,7 +45,7 @@ func TestUnservedIsNotAbsent(t *testing.T) {
 	})
 	c := &Cluster{Reader: reader, Writer: writer, Mapper: mapper}
 	if s, err := c.readOne(t.Context(), objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "a"}, "v1"); apply.Classify(err) != apply.NotServed {
-		t.Errorf("an object: %+v, %v", s, err)
+		t.Errorf("an object: %v, %v", s, err)
 	}
 	if in, err := c.gather(t.Context(), Request{Scope: corev1alpha1.ScopeNamespaced, Namespace: "n", Name: "shop"}); apply.Classify(err) != apply.NotServed {
 		t.Errorf("the deployment: %+v, %v", in, err)

@@ -92,35 +92,26 @@ func (c *Cluster) namespaced(gk schema.GroupKind, version string) (namespaced, k
 	return err == nil && m.Scope.Name() == meta.RESTScopeNameNamespace, err == nil
 }
 
-// liveObject is an object in the API server, or an absent one.
-type liveObject struct {
-	// mapping is nil if the kind is not served in the version of the template.
-	mapping *meta.RESTMapping
-	// live is nil for an absent object.
-	live *unstructured.Unstructured
-}
-
-// readOne reads one object in the version of its template, or else in a served one.
-func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) (s liveObject, err error) {
+// readOne reads one object in the version of its template, or else in a served one. It returns nil
+// for an absent object.
+func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) (*unstructured.Unstructured, error) {
 	m, err := c.Mapper.RESTMapping(key.GroupKind(), version)
-	if err == nil {
-		s.mapping = m
-	} else if meta.IsNoMatchError(err) {
+	if meta.IsNoMatchError(err) {
 		// Another version of the same kind suffices to see that an object exists.
 		m, err = c.Mapper.RESTMapping(key.GroupKind())
 	}
 	if meta.IsNoMatchError(err) {
-		return s, nil
+		return nil, nil
 	}
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 
-	s.live, err = c.Writer.Get(ctx, m, key.Namespace, key.Name)
+	live, err := c.Writer.Get(ctx, m, key.Namespace, key.Name)
 	if apply.IsAbsent(err) {
-		err = nil
+		return nil, nil
 	}
-	return s, err
+	return live, err
 }
 
 // unverifiable returns the reason why an error of a dry run is not about the write itself; empty if

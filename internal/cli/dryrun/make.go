@@ -179,7 +179,6 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.home = h
 	s.at = &engine.Engine{Cluster: c, Tracker: c.tracker, Pool: c}
 	s.reconciler = objectdeployments.New(objectdeployments.Home{
 		Client: h, Reader: h, Events: &events.FakeRecorder{}, Now: c.Now, Namespace: corev1alpha1.DefaultNamespace,
@@ -223,22 +222,22 @@ func (c *simulatedCluster) fill(ctx context.Context, revisions []*engine.Revisio
 	}
 
 	for _, key := range sortedKeys(versions) {
-		at, err := c.readOne(ctx, key, versions[key])
+		live, err := c.readOne(ctx, key, versions[key])
 		if err != nil {
 			return err
 		}
-		if at.live != nil && len(annotations[key]) > 0 {
+		if live != nil && len(annotations[key]) > 0 {
 			merged := maps.Clone(annotations[key])
 			// Annotations of the live object win over assumed ones.
-			for name, value := range at.live.GetAnnotations() {
+			for name, value := range live.GetAnnotations() {
 				if _, assumed := merged[name]; !assumed {
 					merged[name] = value
 				}
 			}
-			at.live.SetAnnotations(merged)
+			live.SetAnnotations(merged)
 		}
 
-		c.objects[key] = &object{liveObject: at, now: at.live, version: versions[key], reached: true}
+		c.objects[key] = &object{live: live, now: live, version: versions[key], reached: true}
 	}
 
 	return nil

@@ -134,7 +134,7 @@ func TestResourcesOfDefinition(t *testing.T) {
 			if name == "own" {
 				key, tanks = objects.Key{Group: group.Group, Kind: "Tank", Name: name}, append(tanks, name)
 			}
-			s.objects[key] = &object{liveObject: liveObject{live: &unstructured.Unstructured{}}}
+			s.objects[key] = &object{live: &unstructured.Unstructured{}}
 			rev.Phases = append(rev.Phases, phases.Phase{Objects: []*objects.Desired{{Key: key}}})
 		}
 		for _, name := range tanks {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
@@ -25,7 +24,6 @@ import (
 type simulation struct {
 	*simulatedCluster
 	in         *input
-	home       client.Client
 	reconciler *objectdeployments.Reconciler
 	at         *engine.Engine
 

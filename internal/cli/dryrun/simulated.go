@@ -57,8 +57,8 @@ var _ cluster.Cluster = (*simulatedCluster)(nil)
 
 // object is an object of the package before and after the writes so far.
 type object struct {
-	liveObject
-
+	// live is the object in the API server; nil for an absent one.
+	live *unstructured.Unstructured
 	// now is the object after the writes; nil if it would not exist.
 	now *unstructured.Unstructured
 	// observed is the record of now; nil until it is needed.

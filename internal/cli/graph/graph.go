@@ -54,8 +54,6 @@ type Node struct {
 
 	// Dependents are the packages that depend on it.
 	Dependents []Key `json:"dependents,omitempty"`
-
-	pkg corev1alpha1.GenericPackage
 }
 
 // Edge is a dependency of a package. Its JSON fields are stable.
@@ -118,7 +116,7 @@ func Of(packages []corev1alpha1.GenericPackage) *Graph {
 
 // nodeOf returns the node of a package, without its dependents.
 func nodeOf(pkg corev1alpha1.GenericPackage) *Node {
-	n := &Node{Key: KeyOf(pkg), Generated: pkg.GetLabels()[corev1alpha1.GeneratedLabel] == "true", pkg: pkg}
+	n := &Node{Key: KeyOf(pkg), Generated: pkg.GetLabels()[corev1alpha1.GeneratedLabel] == "true"}
 	n.Summary = progress.Of(progress.Snapshot{Target: n.Target(), Package: pkg}).Summary()
 	status := pkg.PackageStatus()
 	if r := status.Resolved; r != nil {

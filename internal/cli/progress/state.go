@@ -77,9 +77,8 @@ type State struct {
 	Held string
 	// Retried is the last retry that the manager has handled.
 	Retried string
-	// Available means that this revision or the previous one works. RolledOut means that this
-	// revision was complete once.
-	Available, RolledOut, Ready bool
+	// Available means that this revision or the previous one works.
+	Available, Ready bool
 
 	// Revision, its phases in order, and its blocking objects.
 	Revision int64
@@ -192,7 +191,7 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 		return terminal.Text(summary.Message(pkg, typ, status))
 	}
 
-	s.Observed, s.Available, s.RolledOut, s.Ready = facts.Observed, facts.Available, facts.RolledOut, facts.Ready
+	s.Observed, s.Available, s.Ready = facts.Observed, facts.Available, facts.Ready
 	s.Unpacked, s.NotVerified, s.Unsatisfied = facts.Unpacked, facts.NotVerified, facts.Unsatisfied
 	if facts.Away {
 		c := summary.Current(pkg, corev1alpha1.ConditionTargetConnected)

@@ -313,7 +313,7 @@ func (c *Cache) State(gk schema.GroupKind) KindState {
 	}
 
 	s := KindState{
-		Served: true, Namespaced: served.Namespaced(), Terminating: served.Terminating,
+		Served: true, Namespaced: served.Namespaced(),
 		Version: served.Preferred().Resource.Version, Custom: served.UID != "",
 	}
 

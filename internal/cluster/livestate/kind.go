@@ -16,8 +16,6 @@ type KindState struct {
 	Served bool
 	// Namespaced reports whether objects of a served kind are in namespaces.
 	Namespaced bool
-	// Terminating means that the kind's CRD is being deleted: no object can be created.
-	Terminating bool
 	// Custom means that a CustomResourceDefinition defines the kind.
 	Custom bool
 	// Version is the served version that is watched: the preferred one.

@@ -17,9 +17,8 @@ import (
 // for Setup.
 type Reconciler struct {
 	Options
-	// Client reads from the caches and writes; Reader reads from the API server.
+	// Client reads from the caches and writes.
 	Client client.Client
-	Reader client.Reader
 	Events events.EventRecorder
 	Now    func() time.Time
 

@@ -66,7 +66,7 @@ const kind = "ObjectTemplate"
 
 // Setup adds the controller of ObjectTemplates and ClusterObjectTemplates to mgr.
 func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
-	r := &Reconciler{Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now}
+	r := &Reconciler{Options: o, Client: mgr.GetClient(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now}
 	r.Sources.Enqueue = r.enqueue
 	build, err := r.Queue.Controller(mgr, queueing.Settings[reconcile.Request]{
 		Name: "objecttemplate", Workers: objectTemplateWorkers, Share: objectTemplateShare,
