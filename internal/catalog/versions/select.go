@@ -6,6 +6,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 )
 
 // Candidate is a version that is offered.
@@ -32,6 +33,15 @@ type Platform struct {
 	// Manager is the version of the manager. It is empty for a build without a version, which meets
 	// every constraint.
 	Manager string
+}
+
+// PlatformOf returns the platform of an environment, for a version of the manager.
+func PlatformOf(env manifestsv1alpha1.PackageEnvironment, manager string) Platform {
+	p := Platform{Kubernetes: env.Kubernetes.Version, Manager: manager}
+	if env.OpenShift != nil {
+		p.OpenShift = env.OpenShift.Version
+	}
+	return p
 }
 
 // Request is the input for choosing a version.

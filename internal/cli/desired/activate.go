@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,7 +37,7 @@ func Activate(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set 
 		return fmt.Errorf("%s has revisionActivationPolicy: Automatic, so only its spec decides. To go back: kubectl package rollout undo %s --to-revision %d", r, r.Target.Flags(), number)
 	case set == r.Current() && !objectsets.Waiting(set) && set.ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStateActive:
 		return fmt.Errorf("revision %d of %s is already in charge", number, r)
-	case Sealed(set) && !objectsets.Owns(set):
+	case objectsets.Sealed(set) && !objectsets.Owns(set):
 		return fmt.Errorf("revision %d of %s cannot be activated: it has sensitive values, which are not kept", number, r)
 	}
 
@@ -67,9 +66,4 @@ func ChangeSet(ctx context.Context, cl *cluster.Cluster, set corev1alpha1.Generi
 		return err
 	}
 	return cl.Patch(ctx, set, client.RawPatch(types.MergePatchType, data), client.FieldOwner(command.FieldManager))
-}
-
-// Sealed reports whether objects of a revision are in Secrets, like objects with sensitive values.
-func Sealed(set corev1alpha1.GenericObjectSet) bool {
-	return slices.ContainsFunc(set.ObjectSetSpec().Phases, func(p corev1alpha1.ObjectSetTemplatePhase) bool { return len(p.SecretSlices) > 0 })
 }

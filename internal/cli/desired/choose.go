@@ -270,11 +270,8 @@ func (c *Chooser) look(ctx context.Context) *versions.Platform {
 		return nil
 	}
 
-	found := &versions.Platform{Kubernetes: env.Kubernetes.Version}
-	if env.OpenShift != nil {
-		found.OpenShift = env.OpenShift.Version
-	}
-	return found
+	found := versions.PlatformOf(*env, "") // of any version of the manager
+	return &found
 }
 
 // Platform describes the cluster that versions would run on; nil if the user may not read it.

@@ -9,6 +9,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/kube/conditions"
@@ -36,7 +37,7 @@ func (s *reconciliation) choose(ctx context.Context) error {
 	}
 
 	var err error
-	if s.choice, err = s.catalogue.Choose(ctx, s.pkg, choice.PlatformOf(s.environment, s.Version)); err != nil {
+	if s.choice, err = s.catalogue.Choose(ctx, s.pkg, versions.PlatformOf(s.environment, s.Version)); err != nil {
 		return err
 	}
 	if err := s.chooseByNeeds(ctx); err != nil {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/controllers/packages/choice"
+	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
@@ -143,7 +143,7 @@ func (s *reconciliation) withInput(
 			}()
 			return served(api)
 		},
-		Platform:  choice.PlatformOf(s.environment, s.Version),
+		Platform:  versions.PlatformOf(s.environment, s.Version),
 		TakesPart: s.takesPart,
 		Versions: func(pkg corev1alpha1.GenericPackage) (known bool, all []resolver.RootVersion, err error) {
 			return s.versionsOf(ctx, pkg)
@@ -170,7 +170,7 @@ func (r *Reconciler) versionsOf(ctx context.Context, pkg corev1alpha1.GenericPac
 		return known, nil, nil // it is reconciled once that is known
 	}
 
-	candidates, err := r.catalogue.Candidates(ctx, pkg, choice.PlatformOf(env, r.Version))
+	candidates, err := r.catalogue.Candidates(ctx, pkg, versions.PlatformOf(env, r.Version))
 	if err != nil {
 		return false, nil, err
 	}

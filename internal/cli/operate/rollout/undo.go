@@ -21,6 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/planning"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // undoCommand is kubectl package rollout undo.
@@ -176,7 +177,7 @@ func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (desired.Pa
 
 // sensitive returns the reason why values of a revision are not kept.
 func sensitive(pkg corev1alpha1.GenericPackage, set corev1alpha1.GenericObjectSet) string {
-	if desired.Sealed(set) {
+	if objectsets.Sealed(set) {
 		return "it has sensitive values, which are not kept"
 	}
 	for _, source := range pkg.PackageSpec().ConfigFrom {

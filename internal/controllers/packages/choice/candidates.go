@@ -6,7 +6,6 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/kube/conditions"
@@ -137,15 +136,6 @@ func OriginOf(name string, o offers.Offered) Origin {
 		from.Files, from.Digest = o.Version.Files, offers.FilesDigest(o.Version.Files)
 	}
 	return from
-}
-
-// PlatformOf returns the platform that versions are chosen for.
-func PlatformOf(env manifestsv1alpha1.PackageEnvironment, manager string) versions.Platform {
-	p := versions.Platform{Kubernetes: env.Kubernetes.Version, Manager: manager}
-	if env.OpenShift != nil {
-		p.OpenShift = env.OpenShift.Version
-	}
-	return p
 }
 
 // Report sets the condition Resolved.

@@ -191,7 +191,7 @@ func TestPlatformOf(t *testing.T) {
 	openshift := env
 	openshift.OpenShift = &manifestsv1alpha1.PackageEnvironmentOpenShift{Version: "4.20.1"}
 	for _, manager := range []string{"v1.2.3", ""} {
-		require.Equal(t, (versions.Platform{Kubernetes: "v1.36.0", OpenShift: "4.20.1", Manager: manager}), PlatformOf(openshift, manager), manager)
+		require.Equal(t, (versions.Platform{Kubernetes: "v1.36.0", OpenShift: "4.20.1", Manager: manager}), versions.PlatformOf(openshift, manager), manager)
 	}
 }
 
