@@ -26,7 +26,7 @@ import (
 // connect adds controllers, caches and checks to mgr. config is guarded, version is the API
 // server's, and memory is the memory limit of the process.
 func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string, memory int64) error {
-	s, err := newShared(mgr, config, c, version, memory)
+	s, err := newShared(mgr, config, c, version)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ type shared struct {
 }
 
 // newShared connects to the cluster and makes the parts that do not belong to one controller.
-func newShared(mgr ctrl.Manager, config *rest.Config, c *Config, version string, memory int64) (*shared, error) {
+func newShared(mgr ctrl.Manager, config *rest.Config, c *Config, version string) (*shared, error) {
 	log, changed := mgr.GetLogger(), &changes{}
 	here, err := newConnection(config, log, nil, changed.kinds.send, changed.versions.send)
 	if err != nil {

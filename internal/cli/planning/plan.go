@@ -217,7 +217,7 @@ func (c *Planner) plan(ctx context.Context, cl *cluster.Cluster, planned *Planne
 	if err != nil {
 		return cl.Explain("cannot plan "+planned.Target.String(), err)
 	}
-	return c.show(ctx, planned.Target.String(), plan)
+	return c.show(planned.Target.String(), plan)
 }
 
 // plan makes the plan of a loaded package, with its dependencies.
@@ -236,7 +236,7 @@ func (p *Planned) plan(ctx context.Context, cl *cluster.Cluster) (*dryrun.Plan, 
 }
 
 // show prints a plan under a name, and returns the resulting error or exit code.
-func (c *Planner) show(ctx context.Context, what string, plan *dryrun.Plan) error {
+func (c *Planner) show(what string, plan *dryrun.Plan) error {
 	if err := c.Output.Write(c.Streams.Out, plan, func(styles terminal.Styles) string { return Text(plan, styles) }); err != nil {
 		return err
 	}
@@ -308,5 +308,5 @@ func (c *Planner) planRevision(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return cl.Explain(fmt.Sprintf("cannot plan revision %d of %s", c.revision, r), err)
 	}
-	return c.show(ctx, r.String(), plan)
+	return c.show(r.String(), plan)
 }

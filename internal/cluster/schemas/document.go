@@ -157,7 +157,7 @@ func (d *document) converter(gvk schema.GroupVersionKind) managedfields.TypeConv
 
 	// If it fails, only the API server checks.
 	definitions := closure(d.content.definitions, name)
-	converter, _ := makeConverter(definitions)
+	converter := makeConverter(definitions)
 	if d.converters[gvk] = converter; converter != nil {
 		d.decoded += sizeOf(definitions)
 	}
@@ -206,27 +206,26 @@ func closure(definitions map[string]json.RawMessage, name string) map[string]jso
 	return found
 }
 
-func makeConverter(definitions map[string]json.RawMessage) (managedfields.TypeConverter, error) {
+// makeConverter returns nil if definitions exceed a limit or are malformed.
+func makeConverter(definitions map[string]json.RawMessage) managedfields.TypeConverter {
 	objects := 0
-	for name, definition := range definitions {
-		if objects += bytes.Count(definition, []byte("{")); objects > limits.SchemaObjects {
-			return nil, fmt.Errorf("more than the limit of %d JSON objects", limits.SchemaObjects)
-		}
-		if isDeep(definition) { // each level is read again for each enclosing one
-			return nil, fmt.Errorf("%s is nested deeper than the limit of %d", name, limits.SchemaNesting)
-		}
-	}
-
 	schemas := make(map[string]*spec.Schema, len(definitions))
 	for name, definition := range definitions {
-		decoded := new(spec.Schema)
-		if err := json.Unmarshal(definition, decoded); err != nil {
-			return nil, fmt.Errorf("decode %s: %w", name, err)
+		// Each level of nesting is read again for each enclosing one.
+		if objects += bytes.Count(definition, []byte("{")); objects > limits.SchemaObjects || isDeep(definition) {
+			return nil
 		}
-		schemas[name] = decoded
+		schemas[name] = new(spec.Schema)
+		if json.Unmarshal(definition, schemas[name]) != nil {
+			return nil
+		}
 	}
 
-	return managedfields.NewTypeConverter(schemas, false)
+	converter, err := managedfields.NewTypeConverter(schemas, false)
+	if err != nil {
+		return nil
+	}
+	return converter
 }
 
 // isDeep reports whether JSON is nested deeper than limits.SchemaNesting.

@@ -128,7 +128,7 @@ func (c *Check) Bundle(data []byte) bool {
 	return c.guarded(func() bool {
 		b := &bundle.Bundle{}
 		if err := b.UnmarshalJSON(data); err != nil {
-			return c.fail(ReasonSignatureInvalid, "its bundle cannot be read")
+			return c.fail("its bundle cannot be read")
 		}
 		stated := statementOf(b)
 		if stated == nil {
@@ -138,7 +138,7 @@ func (c *Check) Bundle(data []byte) bool {
 		// The library checks this as well, but its error does not tell a signature of another image
 		// from an invalid one.
 		if !stated.names(c.algorithm + ":" + hex.EncodeToString(c.digest)) {
-			return c.fail(ReasonSignatureInvalid, "it is a signature of another image")
+			return c.fail("it is a signature of another image")
 		}
 		return c.entity(b, func() verify.ArtifactPolicyOption { return verify.WithArtifactDigest(c.algorithm, c.digest) })
 	})
@@ -163,13 +163,13 @@ func (c *Check) Simple(payload []byte, annotations map[string]string) bool {
 		}
 		switch err := json.Unmarshal(payload, &stated); {
 		case err != nil || stated.Critical.Type != simpleSigningType:
-			return c.fail(ReasonSignatureInvalid, "its payload is not a simple signing payload")
+			return c.fail("its payload is not a simple signing payload")
 		case stated.Critical.Image.Digest != c.text:
-			return c.fail(ReasonSignatureInvalid, "it is a signature of another image")
+			return c.fail("it is a signature of another image")
 		}
 		b, err := simpleBundle(payload, annotations)
 		if err != nil {
-			return c.fail(ReasonSignatureInvalid, err.Error())
+			return c.fail(err.Error())
 		}
 		return c.entity(b, func() verify.ArtifactPolicyOption { return verify.WithArtifact(bytes.NewReader(payload)) })
 	})
@@ -177,12 +177,12 @@ func (c *Check) Simple(payload []byte, annotations map[string]string) bool {
 
 // TooLarge counts a signature that is not read because it exceeds the limit.
 func (c *Check) TooLarge(size int64) {
-	c.fail(ReasonSignatureInvalid, fmt.Sprintf("it has %d bytes; the limit is %d", size, limits.SignatureBytes))
+	c.fail(fmt.Sprintf("it has %d bytes; the limit is %d", size, limits.SignatureBytes))
 }
 
 // Unreadable counts a signature that has an invalid form in the registry.
 func (c *Check) Unreadable(why string) {
-	c.fail(ReasonSignatureInvalid, printable(why, signatureErrorBytes))
+	c.fail(printable(why, signatureErrorBytes))
 }
 
 // guarded turns a panic over foreign input into a failure.
@@ -192,14 +192,14 @@ func (c *Check) guarded(try func() bool) (good bool) {
 		return nil
 	})
 	if err != nil {
-		return c.fail(ReasonSignatureInvalid, "it cannot be verified: "+err.Error())
+		return c.fail("it cannot be verified: " + err.Error())
 	}
 	return good
 }
 
-// fail counts a signature that does not suffice, and returns false.
-func (c *Check) fail(reason Reason, text string) bool {
-	c.failures = append(c.failures, failure{reason, text})
+// fail counts an invalid signature, and returns false.
+func (c *Check) fail(text string) bool {
+	c.failures = append(c.failures, failure{ReasonSignatureInvalid, text})
 	return false
 }
 
@@ -210,7 +210,7 @@ func (c *Check) Attestation() { c.attestations++ }
 func (c *Check) entity(b *bundle.Bundle, artifact func() verify.ArtifactPolicyOption) bool {
 	content, err := b.VerificationContent()
 	if err != nil {
-		return c.fail(ReasonSignatureInvalid, "its certificate or key cannot be read")
+		return c.fail("its certificate or key cannot be read")
 	}
 
 	byCertificate := content.Certificate() != nil
