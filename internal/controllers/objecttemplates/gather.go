@@ -3,8 +3,6 @@ package objecttemplates
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,16 +42,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 
 // ensureFinalizer comes before anything is written for the template.
 func (s *reconciliation) ensureFinalizer(ctx context.Context) error {
-	if slices.Contains(s.tmpl.GetFinalizers(), corev1alpha1.CachedFinalizer) {
-		return nil
-	}
-	err := s.Fresh.Change(ctx, s.Client, s.tmpl, func() {
-		s.tmpl.SetFinalizers(append(slices.Clone(s.tmpl.GetFinalizers()), corev1alpha1.CachedFinalizer))
-	})
-	if err != nil {
-		return fmt.Errorf("put the finalizer on: %w", err)
-	}
-	return nil
+	return s.Fresh.AddFinalizer(ctx, s.Client, s.tmpl, corev1alpha1.CachedFinalizer)
 }
 
 // gatherInputs watches the sources, and reads their state and the environment's.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -99,7 +98,8 @@ func (r *Reconciler) deployment(ctx context.Context, key types.NamespacedName, p
 // gatherInputs adds the finalizer, and reads the environment and versions of sources. Pull secrets
 // are watched after a failed pull, and for a tag with an interval.
 func (s *reconciliation) gatherInputs(ctx context.Context) error {
-	if err := s.ensureFinalizer(ctx); err != nil {
+	// The finalizer comes before anything is made for the Package.
+	if err := s.Fresh.AddFinalizer(ctx, s.Client, s.pkg, corev1alpha1.MetricsFinalizer); err != nil {
 		return err
 	}
 	if err := s.takeOver(ctx); err != nil {
@@ -158,20 +158,6 @@ func (s *reconciliation) gatherDependencies(pulls []sources.Ref) {
 	if s.attempt.Out.Dependencies == "" {
 		s.attempt = s.loads.Update(s.state.load, s.attempt, func(a *load.Attempt) { a.Out.Dependencies = s.dependencies })
 	}
-}
-
-// ensureFinalizer comes before anything is made for the Package.
-func (s *reconciliation) ensureFinalizer(ctx context.Context) error {
-	if slices.Contains(s.pkg.GetFinalizers(), corev1alpha1.MetricsFinalizer) {
-		return nil
-	}
-	err := s.Fresh.Change(ctx, s.Client, s.pkg, func() {
-		s.pkg.SetFinalizers(append(slices.Clone(s.pkg.GetFinalizers()), corev1alpha1.MetricsFinalizer))
-	})
-	if err != nil {
-		return fmt.Errorf("put the finalizer on: %w", err)
-	}
-	return nil
 }
 
 // gatherPolicies reads which images are trusted.

@@ -2,6 +2,7 @@ package mutationcache
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -64,6 +65,18 @@ func (s *Store) Change(ctx context.Context, c client.Client, object client.Objec
 	before := object.DeepCopyObject().(client.Object)
 	change()
 	return s.Patch(ctx, c, before, object)
+}
+
+// AddFinalizer puts a finalizer on an object that lacks it.
+func (s *Store) AddFinalizer(ctx context.Context, c client.Client, object client.Object, finalizer string) error {
+	if slices.Contains(object.GetFinalizers(), finalizer) {
+		return nil
+	}
+	err := s.Change(ctx, c, object, func() { object.SetFinalizers(append(slices.Clone(object.GetFinalizers()), finalizer)) })
+	if err != nil {
+		return fmt.Errorf("put the finalizer on: %w", err)
+	}
+	return nil
 }
 
 // PutCreated keeps the response to a create. Until the cache has the object, Created
