@@ -31,13 +31,13 @@ func (d *Discovery) counted(of schema.GroupVersionResource) cache.ListerWatcherW
 		return d.source(of)
 	}
 
-	return &reflector.Counted{ListerWatcherWithContext: d.source(of), Held: d.options.Held, Size: func(obj runtime.Object) int64 {
+	return reflector.NewCounted(d.source(of), d.options.Held, func(obj runtime.Object) int64 {
 		one, ok := obj.(*definition)
 		if !ok {
 			return 0
 		}
 		return one.reduce()
-	}}
+	})
 }
 
 // count reports the change of the kept memory.

@@ -73,10 +73,10 @@ func (c *Cache) Listen(ctx context.Context, sel Selection, l Listener) {
 	}
 	from, to := cache.ListerWatcherWithContext(source), reflector.Listener[metav1.Object](l)
 	if sel.Names != nil {
-		from = &reflector.Named{ListerWatcherWithContext: source, Has: sel.Names.Has}
+		from = reflector.Named(source, sel.Names.Has)
 	}
 	if c.options.Held != nil {
-		pending := &reflector.Counted{ListerWatcherWithContext: from, Held: c.held, Size: func(obj runtime.Object) int64 { return sizeOf(contentOf(obj)) }}
+		pending := reflector.NewCounted(from, c.held, func(obj runtime.Object) int64 { return sizeOf(contentOf(obj)) })
 		kept := &countedListener{Listener: l, pending: pending, held: c.held, sizes: map[name]int64{}}
 		defer kept.end()
 		from, to = pending, kept

@@ -161,18 +161,15 @@ func TestNamed(t *testing.T) {
 	}
 	want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "named", ResourceVersion: "1"}}
 	events, asked := watch.NewFakeWithChanSize(4, false), metav1.ListOptions{}
-	n := &Named{
-		Has: func(name string) bool { return name == "named" },
-		ListerWatcherWithContext: &cache.ListWatch{
-			ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				asked = options
-				list := &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "7", Continue: "second"}}
-				list.Items = append(list.Items, *object("other"), *object("named"), *object("another"))
-				return list, nil
-			},
-			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return events, nil },
+	n := Named(&cache.ListWatch{
+		ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			asked = options
+			list := &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "7", Continue: "second"}}
+			list.Items = append(list.Items, *object("other"), *object("named"), *object("another"))
+			return list, nil
 		},
-	}
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return events, nil },
+	}, func(name string) bool { return name == "named" })
 	list, err := n.ListWithContext(t.Context(), metav1.ListOptions{Limit: 500})
 	if err != nil || asked.Limit != namedPage {
 		t.Fatalf("asked for %d: %v", asked.Limit, err)
