@@ -33,7 +33,7 @@ var presets = []preset{
 	{"100x10", "100 packages of 10 objects, together", measure.Workload{Objects: 10, Phases: 2, Packages: 100}, usual, 20 * time.Second, true},
 	{"10000", "10,000 objects in 10 phases", measure.Workload{Objects: 10000, Phases: 10, Packages: 1}, append(usual, measure.History), time.Minute, true},
 	{"20000", "20,000 objects with 20 MiB of YAML in 10 phases", measure.Workload{Objects: 20000, Phases: 10, Packages: 1, Bytes: 800}, usual, time.Minute, false},
-	{"1000x10", "1,000 packages of 10 objects, together", measure.Workload{Objects: 10, Phases: 2, Packages: 1000}, []string{measure.Rest, measure.History, measure.Restart, measure.Delete}, time.Minute, true},
+	{"1000x10", "1,000 packages of 10 objects, together", measure.Workload{Objects: 10, Phases: 2, Packages: 1000}, []string{measure.Rest, measure.History, measure.Restart, measure.Missed, measure.Delete}, time.Minute, true},
 	{"phases", "200 transitions from one phase to the next", measure.Workload{Objects: 105, Phases: 21, Packages: 10, Kind: measure.Gates}, nil, time.Minute, true},
 	{"neighbour", "50 packages of 5 objects next to one of 10,000 that fail to become ready", measure.Workload{Objects: 10000, Phases: 1, Packages: 1, Kind: measure.Unready}, nil, time.Minute, false},
 	{"repository", "1,000 packages of 20 versions in one repository", measure.Workload{Objects: 20, Phases: 1, Packages: 1000, Kind: measure.Offers}, []string{measure.Refresh, measure.NewVersion, measure.Restart}, time.Minute, true},

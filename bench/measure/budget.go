@@ -72,6 +72,8 @@ func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 		return []Limit{{MeasureRequests, float64(revisions) * rollRequests(w, packages)}, {MeasureRssAnon, historyMemory(w)}}
 	case Restart:
 		return []Limit{{MeasureChanges, 0}, {MeasureSeconds, 5}}
+	case Missed:
+		return []Limit{{MeasureSeconds, 5}}
 	case Delete:
 		return deleteBudget(w, raw, m.Slices)
 	case Publish:

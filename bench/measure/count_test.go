@@ -228,6 +228,7 @@ func TestBudget(t *testing.T) {
 		"history":                    {History, huge, 0, []Limit{{MeasureRequests, 270}, {MeasureRssAnon, 90}}},
 		"history of many":            {History, tiny, 0, []Limit{{MeasureRequests, 270000}, {MeasureRssAnon, 160}}},
 		"restart":                    {Restart, large, 0, []Limit{{MeasureChanges, 0}, {MeasureSeconds, 5}}},
+		"missed":                     {Missed, large, 0, []Limit{{MeasureSeconds, 5}}},
 		"delete":                     {Delete, large, 30, []Limit{{MeasureRequests, 1090}, {MeasureSeconds, 2}}},
 		"delete a small one":         {Delete, small, 17, []Limit{{MeasureRequests, 104}, {MeasureSeconds, 2}}},
 		"delete many":                {Delete, many, 0, []Limit{{MeasureRequests, 3000}}},

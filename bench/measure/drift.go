@@ -13,6 +13,17 @@ func (c *Cluster) drift() Measurement {
 	return c.disturb("patch", func(name string) { c.change(name, "changed by another") })
 }
 
+// missed measures the time from another client's change while no manager runs, and the start of one
+// right after it, to the write that corrects it.
+func (c *Cluster) missed() Measurement {
+	c.tb.Helper()
+	c.manager.Stop()
+	return c.disturb("patch", func(name string) {
+		c.change(name, "changed between two managers")
+		c.startManager()
+	})
+}
+
 // recreate measures the time from another client's delete of an object to the write that creates it
 // again.
 func (c *Cluster) recreate() Measurement {

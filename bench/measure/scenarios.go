@@ -24,6 +24,8 @@ const (
 	History = "history"
 	// Restart replaces a process that stopped gracefully.
 	Restart = "restart"
+	// Missed is another client's change of a field of one object before such a process starts.
+	Missed = "missed"
 	// Delete deletes all packages.
 	Delete = "delete"
 	// Transitions is an install during which another client opens phase after phase.
@@ -63,6 +65,7 @@ var scenarios = []Scenario{
 	{RaiseAll, "as upgrade-all, with a raised spec.version", (*Cluster).raiseAll},
 	{History, "ten more revisions, as upgrade", (*Cluster).history},
 	{Restart, "the manager stops gracefully and a new one starts", (*Cluster).restart},
+	{Missed, "another client changes a field of one object between two managers", (*Cluster).missed},
 	{Delete, "the packages are deleted", (*Cluster).delete},
 }
 
