@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,27 +121,9 @@ func (s *reconciliation) gatherInputs(ctx context.Context) error {
 		s.gatherDependencies(pulls)
 	}
 
-	s.sourceVersions = s.versions(refs)
+	versions, waiting, problem := s.Sources.Versions(refs)
+	s.sourceVersions, s.waiting, s.inputError = versions, s.waiting || waiting, cmp.Or(problem, s.inputError)
 	return nil
-}
-
-// versions returns the versions of sources by name. It marks the view as waiting, or as failed, if
-// one is not known.
-func (s *reconciliation) versions(refs []sources.Ref) map[string]string {
-	versions := make(map[string]string, len(refs))
-	for _, ref := range refs {
-		state := s.Sources.State(ref)
-		switch {
-		case state.Known:
-			versions[ref.String()] = state.Version
-		case state.Err != nil:
-			s.inputError = "Cannot watch " + ref.String() + ": " + state.Err.Error()
-		default:
-			s.waiting = true
-		}
-	}
-
-	return versions
 }
 
 // gatherDependencies records the versions of the pull secrets; the first ones belong to the failed

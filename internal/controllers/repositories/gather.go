@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,23 +96,13 @@ func (s *reconciliation) gatherRepository(repository corev1alpha1.GenericPackage
 	refs := refsOf(&repository.RepositorySpec().Source, s.namespaceOf(repository))
 	s.Sources.Use(keyOf(repository), refs)
 	v := &view{repository: repository, attempt: s.memory.Of(&st.attempt), fetchStarted: st.fetchStarted, now: s.now, pace: s.Pace}
-	var versions strings.Builder
-	for _, ref := range refs {
-		switch state := s.Sources.State(ref); {
-		case state.Known:
-			versions.WriteString(ref.String() + "=" + state.Version + "\n")
-		case state.Err != nil:
-			v.inputError = "Cannot watch " + ref.String() + ": " + state.Err.Error()
-		default:
-			v.waiting = true
-		}
-	}
-
+	var versions map[string]string
+	versions, v.waiting, v.inputError = s.Sources.Versions(refs)
 	if generation := repository.GetGeneration(); st.generation != generation {
 		st.source, st.generation = sourceHash(repository.RepositorySpec().Source), generation
 	}
 
-	v.input = input{source: st.source, versions: versions.String()}
+	v.input = input{source: st.source, versions: fmt.Sprint(versions)}
 	s.gatherPolicy(v)
 	v.last, v.verification = st.last, st.verification
 	if priority, limited := repository.RepositorySpec().Priority, isLimited(repository); priority != st.priority || limited != st.limited {

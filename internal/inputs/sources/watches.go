@@ -270,6 +270,23 @@ func (w *Watches) State(ref Ref) State {
 	return State{}
 }
 
+// Versions returns the observed versions of sources in use, by name. waiting means that one will be
+// known in a moment, and problem is why one stays unknown for longer.
+func (w *Watches) Versions(refs []Ref) (versions map[string]string, waiting bool, problem string) {
+	versions = make(map[string]string, len(refs))
+	for _, ref := range refs {
+		switch state := w.State(ref); {
+		case state.Known:
+			versions[ref.String()] = state.Version
+		case state.Err != nil:
+			problem = "Cannot watch " + ref.String() + ": " + state.Err.Error()
+		default:
+			waiting = true
+		}
+	}
+	return versions, waiting, problem
+}
+
 // keep stores the content of a source in use.
 func (w *Watches) keep(ref Ref, kept *keptObject) {
 	w.mu.Lock()
