@@ -70,6 +70,11 @@ func TestDecide(t *testing.T) {
 	by := func(kind, name, uid string) func(*phases.DecisionInput) {
 		return live(func(o *objects.Observed) { o.Owners = controlledBy(kind, name, uid) })
 	}
+	retainedBy := func(set types.UID) func(*phases.DecisionInput) {
+		return live(func(o *objects.Observed) {
+			o.Owners = apinames.Default.References([]metav1.OwnerReference{{APIVersion: group, Kind: "ObjectSet", Name: "app-1", UID: set}}, nil)
+		})
+	}
 	free := live(func(o *objects.Observed) { o.Owners = nil })
 	another := record(func(r *phases.Applied) { r.UID = "another" })
 	mode := func(m objects.CollisionProtection) func(*phases.DecisionInput) {
@@ -302,7 +307,10 @@ func TestDecide(t *testing.T) {
 		{"removal, uncontrolled, without our label", "it has no label of ours", given{leaves, free, unlabelled}, phases.None, "", 0},
 		{"removal, uncontrolled, after a restart", "managedFields prove that it is ours",
 			given{leaves, free, another, live(func(o *objects.Observed) { o.Wrote = true })}, phases.Release, "", 0},
-		{"removal, uncontrolled, of others", "it was never ours", given{leaves, free, another}, phases.None, "", 0},
+		{"removal, uncontrolled, of others", "it was never ours, or a backup restored it without managedFields", given{leaves, free, another}, phases.None, "", 0},
+		{"removal, retained by another owner", "its set finds the object by our label", given{leaves, retainedBy("their set")}, phases.None, "", 0},
+		{"removal, with a reference of our set", "no record retains it", given{leaves, retainedBy("set")}, phases.Release, "", 0},
+		{"removal, with a reference of a predecessor", "it has handed the object over", given{leaves, retainedBy("earlier set")}, phases.Release, "", 0},
 		{"removal, uncontrolled, terminating", "others delete it", given{leaves, free, terminating}, phases.None, "", 0},
 		{"removal, terminating", "deleted once", given{leaves, terminating}, phases.Wait, "a/b", 0},
 		{"removal, terminating, unlabelled", "no watch reports its deletion",
