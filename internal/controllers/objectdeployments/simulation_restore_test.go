@@ -241,6 +241,21 @@ func (s *simulation) restore(key objects.Key, saved *unstructured.Unstructured) 
 	}
 }
 
+// restoreOne deletes an object and restores it from a backup, and the engine cannot write it after
+// that.
+func (s *simulation) restoreOne() {
+	all := s.controlled()
+	if len(all) == 0 {
+		return
+	}
+	key := sample(s, "key", all)
+	saved := s.server.Get(key)
+	s.logf("restore %s", key)
+	s.end(key)
+	s.restore(key, saved)
+	s.denied[key] = true
+}
+
 // released reports whether an archived set retains an object by its record.
 func (s *simulation) released(key objects.Key) bool {
 	return slices.ContainsFunc(s.storedSets(), func(set *corev1alpha1.ObjectSet) bool {

@@ -132,6 +132,9 @@ func TestOrphaningDeletion(t *testing.T) {
 		if rapid.Bool().Draw(t, "stripped") {
 			s.act("strip reference")
 		}
+		if rapid.Bool().Draw(t, "restored") {
+			s.restoreOne()
+		}
 		upgraded := rapid.Bool().Draw(t, "upgraded")
 		if upgraded { // the set can be created after the deletion
 			s.use("template")
