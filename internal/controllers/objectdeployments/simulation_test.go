@@ -595,12 +595,13 @@ func (s *simulation) deleteDeployment(orphan bool) {
 }
 
 // activate performs the activation of a set by a user: a set that is neither waiting nor history
-// gets a number, which otherwise the engine assigns.
+// gets a number, which otherwise the engine assigns. Numbers of two sets can be equal; then the name
+// decides which one is newer.
 func (s *simulation) activate(one *set) {
-	highest := s.highest()
+	newest, highest := s.sets[len(s.sets)-1], s.highest()
 	s.editSet(one, func(set *corev1alpha1.ObjectSet) {
 		set.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateActive
-		if !one.archived && !one.waiting && !one.lifecycleArchived && one.number < highest && set.Status.Revision > 0 { // else it takes effect before the engine sees it
+		if !one.archived && !one.waiting && !one.lifecycleArchived && one != newest && set.Status.Revision > 0 { // else it takes effect before the engine sees it
 			set.Spec.Revision = highest + 1
 		}
 	})
