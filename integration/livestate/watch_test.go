@@ -63,14 +63,16 @@ func follow(t *testing.T, config *rest.Config, options ...func(*livestate.Option
 			}
 			return nil
 		},
-		Changed: func(key objects.Key, obs *objects.Observed) {
+		Changed: func(changes ...objects.Change) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if obs == nil {
-				f.changes[key] = append(f.changes[key], "")
-				return
+			for _, c := range changes {
+				version := ""
+				if c.Observed != nil {
+					version = c.Observed.ResourceVersion
+				}
+				f.changes[c.Key] = append(f.changes[c.Key], version)
 			}
-			f.changes[key] = append(f.changes[key], obs.ResourceVersion)
 		},
 	}
 	for _, option := range options {

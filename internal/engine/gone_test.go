@@ -106,7 +106,7 @@ func emptyCache(t *testing.T) *livestate.Cache {
 		Names:       apinames.Default,
 		Config:      &rest.Config{Host: "http://unused.test"},
 		Observe:     func(objects.Key, *unstructured.Unstructured) *objects.Observed { return nil },
-		Changed:     func(objects.Key, *objects.Observed) {},
+		Changed:     func(...objects.Change) {},
 		KindChanged: func(schema.GroupKind) {},
 	})
 	require.NoError(t, err)

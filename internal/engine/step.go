@@ -158,7 +158,7 @@ func (t *turn) forgetStrays() {
 		}
 		t.Tracker.ForgetStray(t.r.Owner.OwnerKey, key)
 		if obs, found := t.Cluster.Observed(key); found {
-			t.Tracker.Changed(key, obs)
+			t.Tracker.Changed(objects.Change{Key: key, Observed: obs})
 		}
 	}
 }

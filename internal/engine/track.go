@@ -109,7 +109,7 @@ func (e *Engine) Drop(r *Rollout, uid types.UID) {
 func (e *Engine) DropTornDown(r *Rollout, uid types.UID) {
 	e.drop(r, uid, func(key objects.Key) {
 		if obs := r.record(e.Cluster, key); obs != nil {
-			e.Tracker.Changed(key, obs)
+			e.Tracker.Changed(objects.Change{Key: key, Observed: obs})
 		}
 	})
 }

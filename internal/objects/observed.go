@@ -109,6 +109,12 @@ const (
 	LackRoom
 )
 
+// Change is a new record of an object; nil if the object left the watch.
+type Change struct {
+	Key      Key
+	Observed *Observed
+}
+
 // Controller returns the owner with controller=true, or nil. If there are several, owner references
 // win, so that no annotation overrules them.
 func (o *Observed) Controller() *Reference {

@@ -47,7 +47,7 @@ type Cluster struct {
 	*Server
 	// Observe, Changed and KindChanged have the same meaning as in livestate.Options.
 	Observe     func(objects.Key, *unstructured.Unstructured) *objects.Observed
-	Changed     func(objects.Key, *objects.Observed)
+	Changed     func(...objects.Change)
 	KindChanged func(schema.GroupKind)
 	// Send performs a request by calling do. It can also fail before or after that.
 	Send func(ctx context.Context, r Request, do func() error) error

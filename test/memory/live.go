@@ -96,10 +96,13 @@ func (c *Cluster) Sync(gk schema.GroupKind) bool {
 
 	w.synced, w.relist, w.next, w.seen = true, false, len(c.events), c.version
 	w.listing++
+	var changes []objects.Change
 	for _, change := range w.records.Replace(list, strconv.FormatInt(c.version, 10)) {
-		c.Changed(objects.Key{Group: gk.Group, Kind: gk.Kind, Namespace: change.Name.Namespace, Name: change.Name.Name}, change.Observed)
+		key := objects.Key{Group: gk.Group, Kind: gk.Kind, Namespace: change.Name.Namespace, Name: change.Name.Name}
+		changes = append(changes, objects.Change{Key: key, Observed: change.Observed})
 	}
 
+	c.Changed(changes...)
 	c.KindChanged(gk)
 	return true
 }
@@ -122,11 +125,11 @@ func (c *Cluster) Deliver(gk schema.GroupKind) bool {
 		switch {
 		case !c.managed(e.After):
 			if w.records.Remove(livestate.NameOf(e.Key), e.Before.GetUID(), version) {
-				c.Changed(e.Key, nil)
+				c.Changed(objects.Change{Key: e.Key})
 			}
 		default:
 			if obs := c.observe(e.Key, e.After); w.records.Put(livestate.NameOf(e.Key), obs) {
-				c.Changed(e.Key, obs)
+				c.Changed(objects.Change{Key: e.Key, Observed: obs})
 			}
 		}
 		return true

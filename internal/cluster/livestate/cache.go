@@ -47,9 +47,9 @@ type Options struct {
 	// Observe returns the record of a live object; nil means that its metadata is enough.
 	// UID, ResourceVersion and Watched are filled in.
 	Observe func(key objects.Key, live *unstructured.Unstructured) *objects.Observed
-	// Changed is called after the watch changed the record of an object. obs is nil if the object
-	// left the watch, because it was deleted, lost its label, or is no longer served.
-	Changed func(key objects.Key, obs *objects.Observed)
+	// Changed is called after the watch changed the record of an object, or all records of a list.
+	// An object left the watch because it was deleted, lost its label, or is no longer served.
+	Changed func(changes ...objects.Change)
 	// KindChanged is called after the KindState of a kind in use changed, and after the versions,
 	// the scope or the CustomResourceDefinition of any kind changed.
 	KindChanged func(gk schema.GroupKind)
@@ -428,9 +428,11 @@ func (c *Cache) used() []schema.GroupKind {
 }
 
 func (c *Cache) drop(keys []objects.Key) {
-	for _, key := range keys {
-		c.options.Changed(key, nil)
+	changes := make([]objects.Change, len(keys))
+	for i, key := range keys {
+		changes[i].Key = key
 	}
+	c.options.Changed(changes...)
 }
 
 func keyOf(gk schema.GroupKind, live metav1.Object) objects.Key {

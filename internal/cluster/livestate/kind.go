@@ -73,6 +73,15 @@ func (k *kind) key(n name) objects.Key {
 	return objects.Key{Group: k.gk.Group, Kind: k.gk.Kind, Namespace: n.Namespace, Name: n.Name}
 }
 
+// changes returns changes with the keys of the objects.
+func (k *kind) changes(records []Change) []objects.Change {
+	changes := make([]objects.Change, len(records))
+	for i, r := range records {
+		changes[i] = objects.Change{Key: k.key(r.Name), Observed: r.Observed}
+	}
+	return changes
+}
+
 // follow sets the run whose events are used; nil for none. It returns the dropped records; keep
 // keeps them.
 func (k *kind) follow(r *run, keep bool) (dropped []objects.Key) {

@@ -358,7 +358,7 @@ func TestRelistOfWhatWasRemembered(t *testing.T) {
 	t.Parallel()
 	k := newKind(thingKind)
 	c := &Cache{ctx: t.Context(), discovery: unserved(t), kinds: map[schema.GroupKind]*kind{thingKind: k}, runs: 1}
-	c.options.Changed, c.options.KindChanged = func(objects.Key, *objects.Observed) {}, func(schema.GroupKind) {}
+	c.options.Changed, c.options.KindChanged = func(...objects.Change) {}, func(schema.GroupKind) {}
 	r := &run{cache: c, kind: k, number: 1}
 	k.run, k.current, k.listing = r, r, 1 // the next list is under way
 	c.runs, r.number = 2, 2
@@ -573,7 +573,7 @@ func TestOldListOfObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKind(schema.GroupKind{Kind: "ConfigMap"})
 		c := &Cache{options: Options{
-			Changed:     func(objects.Key, *objects.Observed) {},
+			Changed:     func(...objects.Change) {},
 			KindChanged: func(schema.GroupKind) {},
 		}}
 		r := &run{cache: c, kind: k}

@@ -231,7 +231,7 @@ func (r *run) apply(n name, do func(*Records) (obs *objects.Observed, changed bo
 	}
 	k.mu.Unlock()
 	if changed {
-		r.cache.options.Changed(k.key(n), obs)
+		r.cache.options.Changed(objects.Change{Key: k.key(n), Observed: obs})
 	}
 }
 
@@ -276,9 +276,7 @@ func (r *run) Replace(items []any, resourceVersion string) error {
 		r.observed.Store(true)
 	}
 	k.mu.Unlock()
-	for _, c := range changes {
-		r.cache.options.Changed(k.key(c.Name), c.Observed)
-	}
+	r.cache.options.Changed(k.changes(changes)...)
 	if first {
 		r.cache.options.KindChanged(k.gk)
 	}

@@ -158,7 +158,7 @@ func unstarted(t *testing.T, host string, changed func(schema.GroupKind)) *clust
 		Names:   apinames.Default,
 		Config:  &rest.Config{Host: host},
 		Observe: func(objects.Key, *unstructured.Unstructured) *objects.Observed { return nil },
-		Changed: func(objects.Key, *objects.Observed) {}, KindChanged: changed,
+		Changed: func(...objects.Change) {}, KindChanged: changed,
 	})
 	require.NoError(t, err)
 	return &cluster.Connection{Cache: live}

@@ -121,7 +121,7 @@ func TestRoomForFields(t *testing.T) {
 		}
 	}
 	for reason, end := range map[string]func(){
-		"it left the watch":          func() { tracker.Changed(key, nil) },
+		"it left the watch":          func() { tracker.Changed(objects.Change{Key: key}) },
 		"it was found to be deleted": func() { tracker.Gone(key) },
 		"it is not tracked":          func() { tracker.Untrack(owner, key); tracker.Observe(key, liveOf(key, 50<<10)) },
 		"its owner was deleted":      func() { tracker.Disown(owner) },

@@ -187,16 +187,37 @@ func (t *Tracker) KindChanged(gk schema.GroupKind) {
 	}
 }
 
-// Changed enqueues the owner of an object. An object that is not tracked but has a controller among
-// the owners is a stray, from a write that came late. Former controllers are enqueued, too: the
-// ones among its owner references, because a successor took the object from a lone set, and once
-// also the ones that it was a stray of, if it was deleted or has another controller.
-func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
+// Changed enqueues the owners of objects, each once after all changes: an owner that is enqueued
+// while a list is handled could be reconciled again for each of its objects.
+func (t *Tracker) Changed(changes ...objects.Change) {
+	var owners []objects.OwnerKey
+	seen := sets.Set[objects.OwnerKey]{}
+	for _, c := range changes {
+		for _, owner := range t.changed(c.Key, c.Observed) {
+			if !seen.Has(owner) {
+				seen.Insert(owner)
+				owners = append(owners, owner)
+			}
+		}
+	}
+
+	for _, owner := range owners {
+		t.Wake(owner)
+	}
+}
+
+// changed returns the owners that a change of an object concerns. An object that is not tracked but
+// has a controller among the owners is a stray, from a write that came late. Former controllers are
+// concerned, too: the ones among its owner references, because a successor took the object from a
+// lone set, and once also the ones that it was a stray of, if it was deleted or has another
+// controller.
+func (t *Tracker) changed(key objects.Key, obs *objects.Observed) (owners []objects.OwnerKey) {
 	if obs == nil {
 		t.release(key)
 	}
 
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	var owner objects.OwnerKey
 	tr, known := t.tracks.byKey[key]
 	if known {
@@ -205,15 +226,10 @@ func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 		owner, known = t.untracked(key, obs)
 	}
 
-	former := append(t.owners.others(owner, obs), t.formerOwners(key, obs, owner)...)
-	t.mu.Unlock()
 	if known {
-		t.Wake(owner)
+		owners = append(owners, owner)
 	}
-
-	for _, other := range former {
-		t.Wake(other)
-	}
+	return append(append(owners, t.owners.others(owner, obs)...), t.formerOwners(key, obs, owner)...)
 }
 
 // Gone records that an object does not exist, as confirmed.

@@ -121,11 +121,37 @@ func TestChangedWakesFormerControllers(t *testing.T) {
 		tracker.Own(objects.Owner{Names: apinames.Default, OwnerKey: first}, "1")
 		tracker.Own(objects.Owner{Names: apinames.Default, OwnerKey: second}, "2")
 		tracker.Track(second, &objects.Desired{Key: key}, objects.ManagedMetadata{}, objects.Digest{})
-		tracker.Changed(key, &objects.Observed{Owners: apinames.Default.References(c.refs, nil)})
+		tracker.Changed(objects.Change{Key: key, Observed: &objects.Observed{Owners: apinames.Default.References(c.refs, nil)}})
 		if !slices.Equal(woken, c.want) {
 			t.Errorf("%s: woke %v, want %v", c.reason, woken, c.want)
 		}
 	}
+}
+
+// TestChangesOfAList: the owners of a list are enqueued once each, after all of its objects are known.
+func TestChangesOfAList(t *testing.T) {
+	t.Parallel()
+	tracker := New(apinames.Default)
+	first, second := objects.OwnerKey{Namespace: "shop", Name: "first"}, objects.OwnerKey{Namespace: "shop", Name: "second"}
+	tracker.Own(objects.Owner{Names: apinames.Default, OwnerKey: first}, "1")
+	tracker.Own(objects.Owner{Names: apinames.Default, OwnerKey: second}, "2")
+	var woken []objects.OwnerKey
+	tracker.Wake = func(k objects.OwnerKey) {
+		woken = append(woken, k)
+		require.Equal(t, 3, len(tracker.Strays(first))+len(tracker.Strays(second)), "known strays")
+	}
+
+	var changes []objects.Change
+	for i, uid := range []types.UID{"2", "1", "2"} {
+		refs := []metav1.OwnerReference{{UID: uid, Controller: new(true)}}
+		changes = append(changes, objects.Change{
+			Key:      objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: strconv.Itoa(i)},
+			Observed: &objects.Observed{Owners: apinames.Default.References(refs, nil)},
+		})
+	}
+
+	tracker.Changed(changes...)
+	require.Equal(t, []objects.OwnerKey{second, first}, woken, "enqueued")
 }
 
 // TestStrays: an object that an owner controls and no revision contains is its stray, even if the
@@ -172,17 +198,17 @@ func TestStrays(t *testing.T) {
 			woken := 0
 			tracker.Wake = func(objects.OwnerKey) { woken++ }
 			if early {
-				tracker.Changed(key, tc.obs)
+				tracker.Changed(objects.Change{Key: key, Observed: tc.obs})
 			}
 			tracker.Own(tc.owner, tc.owner.UID)
 			if !early {
-				tracker.Changed(key, tc.obs)
+				tracker.Changed(objects.Change{Key: key, Observed: tc.obs})
 			}
 			require.Equal(t, tc.want, len(tracker.Strays(tc.owner.OwnerKey)) > 0, fmt.Sprintf("%s, seen before its owner %t: is a stray", name, early))
 			woken = 0
-			tracker.Changed(key, &objects.Observed{})
-			tracker.Changed(key, nil)
-			tracker.Changed(key, nil)
+			tracker.Changed(objects.Change{Key: key, Observed: &objects.Observed{}})
+			tracker.Changed(objects.Change{Key: key})
+			tracker.Changed(objects.Change{Key: key})
 			if left := len(tracker.Strays(tc.owner.OwnerKey)); left > 0 {
 				t.Errorf("%s, seen before its owner %t: deleted, and a stray", name, early)
 			}
@@ -204,7 +230,7 @@ func TestStrayOfMany(t *testing.T) {
 		owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Namespace: "shop", Name: name}}
 		tracker.Own(owner, types.UID(name))
 		refs := []metav1.OwnerReference{{UID: types.UID(name), Controller: new(true)}}
-		tracker.Changed(key, &objects.Observed{Owners: apinames.Default.References(refs, nil)})
+		tracker.Changed(objects.Change{Key: key, Observed: &objects.Observed{Owners: apinames.Default.References(refs, nil)}})
 		if got := len(tracker.strays.byKey[key]); got != 1 || len(tracker.Strays(owner.OwnerKey)) != 1 {
 			t.Fatalf("given to %d owners, it is a stray of %d", i+1, got)
 		}
@@ -308,7 +334,7 @@ func TestTrackerRecordsFinished(t *testing.T) {
 		t.Errorf("what it ran with is not known by values that differ: %+v", got)
 	}
 	tracker.Observe(key, job("", 1, "Failed"))
-	tracker.Changed(key, nil) // it was deleted
+	tracker.Changed(objects.Change{Key: key}) // it was deleted
 	want := &objects.Finished{UID: "job", Outcome: objects.Failed, Revision: 3, Shows: objects.Digest{7}}
 	require.Equal(t, want, endedOf(tracker, owner, key), "its recorded end")
 	newer := *want

@@ -112,7 +112,7 @@ func watching(ctx context.Context, config *rest.Config, held func(int64)) error 
 		Names:   apinames.Default,
 		Config:  config,
 		Observe: func(objects.Key, *unstructured.Unstructured) *objects.Observed { return &objects.Observed{} },
-		Changed: func(objects.Key, *objects.Observed) {}, KindChanged: func(schema.GroupKind) {}, Held: held,
+		Changed: func(...objects.Change) {}, KindChanged: func(schema.GroupKind) {}, Held: held,
 	})
 	if err != nil {
 		return err
