@@ -91,10 +91,10 @@ func (s *reconciliation) awaitsVerdict() bool {
 // reportSet writes a changed status of a set: at once if a transition has to be visible.
 func (s *reconciliation) reportSet(ctx context.Context, set corev1alpha1.GenericObjectSet, status *corev1alpha1.ObjectSetStatus) error {
 	old := set.ObjectSetStatus()
-	if !statuses.Same(old, status) && !statuses.Urgent(old, status) && !s.due(set) {
+	if statuses.Same(old, status) || !statuses.Urgent(old, status) && !s.due(set) {
 		return nil
 	}
-	return s.writeSetStatus(ctx, set, status)
+	return s.patchStatus(ctx, set, func() { *old = *status })
 }
 
 // due reports whether a status that only changes counts can be written now; if not, the pass is
