@@ -118,6 +118,56 @@ func TestCameBackBeforeItsRevisionIsDropped(t *testing.T) {
 	}
 }
 
+// TestRestoredObjectsAreAwaited: a removal waits for an object that names its owner by the UID from
+// before a restore, although its revision has no claim. The end of the object enqueues the owner.
+func TestRestoredObjectsAreAwaited(t *testing.T) {
+	t.Parallel()
+	for _, teardown := range []bool{false, true} {
+		server, here, e, _ := ownerOfConfigMaps(time.Now)
+		here.Send = func(_ context.Context, _ memory.Request, do func() error) error { return do() }
+		woken := 0
+		e.Tracker.Wake = func(objects.OwnerKey) { woken++ }
+		owner := shop
+		owner.UID = "restored"
+		r := engine.New(owner)
+		r.Claims = claims.NewTable(func(objects.Owner) {})
+		key := objects.Key{Kind: "ConfigMap", Namespace: shop.Namespace, Name: "one"}
+		rev := engine.NewRevision()
+		rev.Identify("shop", "set", "")
+		rev.Metadata = objects.ManagedMetadata{Owner: owner}
+		rev.Phases = []phases.Phase{{Name: "one", Objects: []*objects.Desired{desired(configMaps, key.Name)}}}
+		rev.SetProbes(&probes.Set{})
+		rev.Restore(phases.Recorded{Removing: !teardown})
+		r.Put(rev)
+		e.Prepare(r)
+		createOwned(t, server, key)
+		_, err := server.Edit(key, "user", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/hold"}) })
+		require.NoError(t, err)
+
+		step := func() (out engine.Outcome) {
+			defer r.Start(time.Now, time.Second)()
+			for again := true; again; again = out.Again {
+				deliver(here)
+				out, err = e.Step(t.Context(), r, engine.Want{Store: notes{}, Teardown: teardown})
+				require.NoError(t, err)
+			}
+			return out
+		}
+		if out := step(); out.TornDown || !out.RequeueAt.IsZero() || server.Get(key).GetDeletionTimestamp() == nil {
+			t.Errorf("teardown %t: the object is not awaited", teardown)
+		}
+		_, err = server.Edit(key, "user", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+		require.NoError(t, err)
+		woken = 0
+		if deliver(here); woken != 1 {
+			t.Errorf("teardown %t: the end of the object enqueues the owner %d times", teardown, woken)
+		}
+		if out := step(); !out.TornDown {
+			t.Errorf("teardown %t: does not end", teardown)
+		}
+	}
+}
+
 // ownerOfConfigMaps returns an owner without revisions, and the engine of its cluster, which
 // watches ConfigMaps.
 func ownerOfConfigMaps(now func() time.Time) (*memory.Server, *memory.Cluster, *engine.Engine, *engine.Rollout) {

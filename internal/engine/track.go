@@ -19,13 +19,13 @@ import (
 // Prepare makes the tracker know a restored owner before the watches start.
 func (e *Engine) Prepare(r *Rollout) {
 	r.loseOverruled()
-	r.track(e.Tracker, nil)
+	r.track(e.Tracker, nil, false)
 }
 
 // track gives the tracker the templates of objects that it does not track yet, and the
 // fields that are probed. A later template is tracked from its write on.
-func (r *Rollout) track(tracker *tracking.Tracker, live cluster.Cluster) {
-	marks := r.marks()
+func (r *Rollout) track(tracker *tracking.Tracker, live cluster.Cluster, teardown bool) {
+	marks := r.marks(teardown)
 	if slices.Equal(marks, r.trackedMarks) && live != nil {
 		return
 	}
@@ -34,6 +34,7 @@ func (r *Rollout) track(tracker *tracking.Tracker, live cluster.Cluster) {
 	}
 
 	state := r.state(nil, time.Time{})
+	state.Teardown = teardown
 	for key, src := range phases.Templates(state) {
 		holder, held := r.Claims.Holder(key)
 		if !tracker.Tracks(r.Owner.OwnerKey, key) && (!held || holder.UID == r.Owner.UID) {
@@ -74,11 +75,11 @@ func (r *Rollout) track(tracker *tracking.Tracker, live cluster.Cluster) {
 	live.Use(r.Owner.String(), kinds.UnsortedList())
 }
 
-// marks returns the marks of all revisions in ascending order.
-func (r *Rollout) marks() []mark {
+// marks returns the marks of all revisions in ascending order. A teardown removes all of them.
+func (r *Rollout) marks(teardown bool) []mark {
 	var all []mark
 	for _, rev := range r.Revisions() {
-		all = append(all, mark{rev.UID, rev.Opened(), len(rev.Unscoped), rev.Claimed(), rev.Succeeded(), rev.Removing(), rev.Incomplete()})
+		all = append(all, mark{rev.UID, rev.Opened(), len(rev.Unscoped), rev.Claimed(), rev.Succeeded(), rev.Removing() || teardown, rev.Incomplete()})
 	}
 	return all
 }

@@ -11,7 +11,7 @@ func Next(s *State) Plan {
 	p := planner{State: s, writer: make(map[objects.Key]*Revision, len(s.Live))}
 	p.plan.Reports = make([]Report, len(s.Revisions))
 	if s.Teardown {
-		p.teardown(func(*Revision, objects.Key) bool { return true }, func(objects.Key) bool { return false })
+		p.teardown(func(objects.Key) bool { return false })
 		p.strays()
 		return p.plan
 	}
@@ -58,16 +58,18 @@ type Template struct {
 
 // Templates returns, for each object that the owner can write, the template that the live object
 // should show: its writer's or, if no revision has reached it, the newest revision's. The objects
-// of a revision without a claim belong to others.
+// of a revision without a claim belong to others, unless they are to be removed: the owner from
+// before a restore might control them, and the removal waits for their events.
 func Templates(s *State) map[objects.Key]Template {
 	p := planner{State: s, writer: map[objects.Key]*Revision{}}
 	p.assignWriters()
 	templates := map[objects.Key]Template{}
 	for _, r := range s.Revisions {
-		if !r.Claimed() && r.Opened() == 0 && !r.History {
-			continue
-		}
+		unclaimed := !r.Claimed() && r.Opened() == 0 && !r.History
 		for _, d := range r.Objects() {
+			if unclaimed && !p.removes(r, d.Key) {
+				continue
+			}
 			writer := p.writer[d.Key]
 			if writer == nil {
 				writer = r

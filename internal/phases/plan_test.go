@@ -193,9 +193,12 @@ func TestTemplates(t *testing.T) {
 		require.NoError(t, p.do(line))
 	}
 
-	got := map[string]string{}
-	for key, tmpl := range phases.Templates(p.state) {
-		got[key.Name] = string(tmpl.Desired.Raw) + " release " + tmpl.Metadata.Labels["version"]
+	templates := func() map[string]string {
+		got := map[string]string{}
+		for key, tmpl := range phases.Templates(p.state) {
+			got[key.Name] = string(tmpl.Desired.Raw) + " release " + tmpl.Metadata.Labels["version"]
+		}
+		return got
 	}
 
 	want := map[string]string{
@@ -208,7 +211,17 @@ func TestTemplates(t *testing.T) {
 		// claim.
 	}
 
-	require.Equal(t, want, got, "what live objects are compared with")
+	require.Equal(t, want, templates(), "what live objects are compared with")
+
+	// The removal of an object waits for its events, even if the revision has no claim.
+	want["z"] = "3 release 3"
+	p.state.Teardown = true
+	require.Equal(t, want, templates(), "during a teardown")
+	p.state.Teardown = false
+	for _, line := range []string{"revision app-4 release=4", "  first: Config/a=4 Config/y=4"} {
+		require.NoError(t, p.do(line))
+	}
+	require.Equal(t, want, templates(), "with a newer revision that lacks the object")
 }
 
 // TestReadinessGrace judges one object every second. want is the number of the observation that

@@ -17,16 +17,18 @@ func (p *planner) cleanup() {
 	}
 
 	paused := active != nil && active.paused || active == nil && p.Paused
-	p.teardown(
-		func(r *Revision, key objects.Key) bool { return p.superseded(r) && !p.kept(key) },
-		func(key objects.Key) bool { return paused && (active == nil || !p.removing(key)) || p.handsBack(key) },
-	)
+	p.teardown(func(key objects.Key) bool { return paused && (active == nil || !p.removing(key)) || p.handsBack(key) })
 	if !paused {
 		p.strays()
 	}
 	if slices.ContainsFunc(p.Revisions, p.holds) {
 		p.plan.TornDown = false
 	}
+}
+
+// removes reports whether an object of a revision is to be removed.
+func (p *planner) removes(r *Revision, key objects.Key) bool {
+	return p.Teardown || p.superseded(r) && !p.kept(key)
 }
 
 // holds reports whether the set of a revision that should own nothing might still control an object
@@ -152,10 +154,10 @@ type leftover struct {
 	background bool
 }
 
-// teardown removes the objects that selects picks, in reverse: an object is removed only after all
-// objects of later phases, in each revision that has it. Held objects stay for now.
-func (p *planner) teardown(selects func(*Revision, objects.Key) bool, held func(objects.Key) bool) {
-	left := p.leftovers(selects)
+// teardown removes objects in reverse: an object is removed only after all objects of later phases,
+// in each revision that has it. Held objects stay for now.
+func (p *planner) teardown(held func(objects.Key) bool) {
+	left := p.leftovers()
 	p.plan.TornDown = len(left) == 0
 	left = slices.DeleteFunc(left, func(l leftover) bool { return held(l.key) })
 	due := p.due(left)
@@ -171,8 +173,8 @@ func (p *planner) teardown(selects func(*Revision, objects.Key) bool, held func(
 	}
 }
 
-// leftovers returns the selected objects that still exist.
-func (p *planner) leftovers(selects func(*Revision, objects.Key) bool) []leftover {
+// leftovers returns the objects to be removed that still exist.
+func (p *planner) leftovers() []leftover {
 	seen := map[objects.Key]bool{}
 	var left []leftover
 	for i, r := range slices.Backward(p.Revisions) {
@@ -182,7 +184,7 @@ func (p *planner) leftovers(selects func(*Revision, objects.Key) bool) []leftove
 		}
 		for ph := range slices.Backward(r.Phases) {
 			for _, d := range r.Phases[ph].Objects {
-				if seen[d.Key] || !selects(r, d.Key) {
+				if seen[d.Key] || !p.removes(r, d.Key) {
 					continue
 				}
 				seen[d.Key] = true
