@@ -59,10 +59,10 @@ func (r *Reconciler) read(ctx context.Context, key objects.OwnerKey) (*reconcili
 		return nil, nil
 	}
 
-	if err := s.keepRestored(ctx); err != nil {
-		return nil, err
-	}
 	if newest := len(s.sets) - 1; !s.remote() || newest >= 0 && succeeded(s.sets[newest]) {
+		if err := s.keepRestored(ctx); err != nil {
+			return nil, err
+		}
 		if err := s.dropFormer(ctx, s.former); err != nil {
 			return nil, err
 		}

@@ -30,9 +30,9 @@ import (
 //     written and removed under the resourceVersion of the owner: either is refused once the owner
 //     is being deleted. If it is deleted with the mark, it releases its objects. Without the mark,
 //     no more references are put on them, and an orphaning deletion has found all references.
-//   - A deployment that was restored from a backup can be missing from the references of its former
-//     sets and objects: it has another UID, or they are in another cluster. The garbage collector
-//     then removes nothing from them. It has the mark until it has a set of its own.
+//   - A deployment that was restored from a backup with another UID is not in the references of its
+//     former sets and objects, so the garbage collector removes nothing from them. It has the mark
+//     until it has a set of its own.
 
 // packageRetry is the delay of a reconcile that would adopt objects for a Package that is
 // being deleted.
@@ -194,29 +194,17 @@ func (s *reconciliation) isLate(set corev1alpha1.GenericObjectSet) bool {
 	return deleted != nil && deleted.Before(&created)
 }
 
-// keepRestored marks a deployment that has no set of its own, and yet might have objects: former
-// sets have them, or a target is on record. If it is deleted with the mark, it releases its objects.
-// Its first set would prove nothing: it can be created after an orphaning deletion has ended.
+// keepRestored marks a deployment that has former sets and none of its own, before these are
+// removed: if it is deleted with the mark, it releases its objects.
 func (s *reconciliation) keepRestored(ctx context.Context) error {
 	own := func(set corev1alpha1.GenericObjectSet) bool { return !s.isLate(set) }
-	if s.deployment == nil || objectsets.Orphaned(s.deployment) || slices.ContainsFunc(s.sets, own) {
+	if s.deployment == nil || len(s.former) == 0 || objectsets.Orphaned(s.deployment) || slices.ContainsFunc(s.sets, own) {
 		return nil
 	}
-
-	deleted := s.deployment.GetDeletionTimestamp() != nil
-	switch {
-	case len(s.former) > 0 && deleted:
+	if s.deployment.GetDeletionTimestamp() != nil {
 		return s.markOrphaned(ctx, s.deployment)
-	case len(s.former) > 0, s.inDoubt() && !deleted:
-		return s.annotate(ctx, s.deployment, corev1alpha1.OrphanedAnnotation, corev1alpha1.OrphanedTakingBack)
 	}
-	return nil
-}
-
-// inDoubt reports whether a deployment has the record of a target, but neither a set nor a status
-// with objects: it was restored from a backup, or is about to create its first set.
-func (s *reconciliation) inDoubt() bool {
-	return s.remote() && s.recordedCluster() != "" && len(s.sets) == 0 && !s.reportsObjects()
+	return s.annotate(ctx, s.deployment, corev1alpha1.OrphanedAnnotation, corev1alpha1.OrphanedTakingBack)
 }
 
 // deletedByPackage reports whether a Package that is being deleted in the background along with its

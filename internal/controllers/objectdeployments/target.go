@@ -135,13 +135,8 @@ func (s *reconciliation) unwritten() bool {
 		return !slices.ContainsFunc(s.sets, written)
 	}
 
-	return !s.reportsObjects()
-}
-
-// reportsObjects reports whether the status of the deployment shows that it has had objects.
-func (s *reconciliation) reportsObjects() bool {
 	status := s.deployment.ObjectDeploymentStatus()
-	return status.Revision != 0 || len(status.ControllerOf) > 0
+	return status.Revision == 0 && len(status.ControllerOf) == 0
 }
 
 // letsGo reports whether the owner is being deleted without contacting its target.

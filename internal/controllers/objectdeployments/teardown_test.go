@@ -158,62 +158,6 @@ func TestTakingBackIsMarked(t *testing.T) {
 	}
 }
 
-// A deployment that was restored from a backup releases its objects until a set of its own shows
-// whether the garbage collector has orphaned it.
-func TestRestoredDeploymentIsMarked(t *testing.T) {
-	t.Parallel()
-	set := func(deployment types.UID) *corev1alpha1.ObjectSet {
-		set := setOf("shop-1", false)
-		set.OwnerReferences[0].UID = deployment
-		return set
-	}
-	for name, tc := range map[string]struct {
-		remote   bool
-		recorded string
-		set      *corev1alpha1.ObjectSet
-		reported int64
-		deleted  bool
-		want     string
-	}{
-		"former sets":                      {set: set("former"), want: corev1alpha1.OrphanedTakingBack},
-		"former sets, deleted":             {set: set("former"), deleted: true, want: "true"},
-		"former sets of a target":          {remote: true, recorded: "one", set: set("former"), want: corev1alpha1.OrphanedTakingBack},
-		"a target on record":               {remote: true, recorded: "one", want: corev1alpha1.OrphanedTakingBack},
-		"a target on record, deleted":      {remote: true, recorded: "one", deleted: true},
-		"a target on record, and a status": {remote: true, recorded: "one", reported: 1},
-		"a set of its own":                 {remote: true, recorded: "one", set: set("deployment")},
-		"new, in a target":                 {remote: true},
-		"new":                              {},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{
-				Namespace: "shop", Name: "shop", UID: "deployment", Finalizers: []string{corev1alpha1.CachedFinalizer}, Annotations: map[string]string{},
-			}}
-			dep.Status.Revision = tc.reported
-			if tc.recorded != "" {
-				dep.Annotations[corev1alpha1.TargetClusterAnnotation] = tc.recorded
-			}
-			if tc.remote {
-				dep.Spec.Template.Spec.TargetRef = &corev1alpha1.TargetReference{KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: "edge"}}
-			}
-			all := []client.Object{dep}
-			if tc.set != nil {
-				all = append(all, tc.set)
-			}
-			server := newServer().WithObjects(all...).WithStatusSubresource(dep).Build()
-			if tc.deleted {
-				require.NoError(t, server.Delete(t.Context(), dep))
-			}
-			s := reconciliationOf(server, server)
-			_, err := s.read(t.Context(), s.key)
-			require.NoError(t, err)
-			require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
-			require.Equal(t, tc.want, dep.Annotations[corev1alpha1.OrphanedAnnotation])
-		})
-	}
-}
-
 // A mark that an earlier pass has left is taken off, also while its owner is deleted: with the mark,
 // the objects would be kept.
 func TestTakeBackOfADeletedOwnerEnds(t *testing.T) {
