@@ -109,9 +109,10 @@ const (
 	LackRoom
 )
 
-// Change is a new record of an object; nil if the object left the watch.
+// Change is a change of the record of an object.
 type Change struct {
-	Key      Key
+	Key Key
+	// Observed is the new record; nil if the object left the watch.
 	Observed *Observed
 }
 

@@ -326,16 +326,17 @@ func decideGone(c DecisionInput) Decision {
 }
 
 // abandoned reports whether the object is still ours and has our label, but lacks the reference.
-// Another owner in its references might retain it, and finds it by that label.
+// A set of another deployment in its references can retain it, and finds it by that label.
 func (c *DecisionInput) abandoned(live *objects.Observed) bool {
 	ours := c.Applied.UID != "" && c.Applied.UID == live.UID || live.Wrote
-	return ours && !c.Live.Unlabelled && !live.Terminating && live.Controller() == nil && !slices.ContainsFunc(live.Owners, c.rivals)
+	return ours && !c.Live.Unlabelled && !live.Terminating && live.Controller() == nil && !slices.ContainsFunc(live.Owners, c.rivalSet)
 }
 
-// rivals reports whether a reference names an owner of our kinds other than this one, and other than
-// those that hand their objects over to it.
-func (c *DecisionInput) rivals(ref objects.Reference) bool {
-	return strings.HasPrefix(ref.APIVersion, c.Owner.Names.GroupVersion.Group+"/") && !c.owns(&ref) && !c.handsOver(&ref)
+// rivalSet reports whether a reference names a set that is neither this owner's nor one that will
+// hand their objects over to it.
+func (c *DecisionInput) rivalSet(ref objects.Reference) bool {
+	return strings.HasPrefix(ref.APIVersion, c.Owner.Names.GroupVersion.Group+"/") && strings.HasSuffix(ref.Kind, "ObjectSet") &&
+		!c.owns(&ref) && !c.handsOver(&ref)
 }
 
 // removalFailed reports whether the removal of this very object failed and the next attempt is not

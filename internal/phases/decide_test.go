@@ -70,11 +70,12 @@ func TestDecide(t *testing.T) {
 	by := func(kind, name, uid string) func(*phases.DecisionInput) {
 		return live(func(o *objects.Observed) { o.Owners = controlledBy(kind, name, uid) })
 	}
-	retainedBy := func(set types.UID) func(*phases.DecisionInput) {
+	referredTo := func(kind string, uid types.UID) func(*phases.DecisionInput) {
 		return live(func(o *objects.Observed) {
-			o.Owners = apinames.Default.References([]metav1.OwnerReference{{APIVersion: group, Kind: "ObjectSet", Name: "app-1", UID: set}}, nil)
+			o.Owners = apinames.Default.References([]metav1.OwnerReference{{APIVersion: group, Kind: kind, Name: "app-1", UID: uid}}, nil)
 		})
 	}
+	retainedBy := func(set types.UID) func(*phases.DecisionInput) { return referredTo("ObjectSet", set) }
 	free := live(func(o *objects.Observed) { o.Owners = nil })
 	another := record(func(r *phases.Applied) { r.UID = "another" })
 	mode := func(m objects.CollisionProtection) func(*phases.DecisionInput) {
@@ -309,6 +310,7 @@ func TestDecide(t *testing.T) {
 			given{leaves, free, another, live(func(o *objects.Observed) { o.Wrote = true })}, phases.Release, "", 0},
 		{"removal, uncontrolled, of others", "it was never ours, or a backup restored it without managedFields", given{leaves, free, another}, phases.None, "", 0},
 		{"removal, retained by another owner", "its set finds the object by our label", given{leaves, retainedBy("their set")}, phases.None, "", 0},
+		{"removal, with a reference of another deployment", "only sets retain objects", given{leaves, referredTo("ObjectDeployment", "other")}, phases.Release, "", 0},
 		{"removal, with a reference of our set", "no record retains it", given{leaves, retainedBy("set")}, phases.Release, "", 0},
 		{"removal, with a reference of a predecessor", "it has handed the object over", given{leaves, retainedBy("earlier set")}, phases.Release, "", 0},
 		{"removal, uncontrolled, terminating", "others delete it", given{leaves, free, terminating}, phases.None, "", 0},

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -215,4 +216,13 @@ func TestHighest(t *testing.T) {
 			t.Errorf("%+v: %q, %v", c.selection, got, err)
 		}
 	}
+}
+
+func TestPlatformOf(t *testing.T) {
+	t.Parallel()
+	env := manifestsv1alpha1.PackageEnvironment{
+		Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: "v1.36.0"},
+		OpenShift:  &manifestsv1alpha1.PackageEnvironmentOpenShift{Version: "4.20.1"},
+	}
+	require.Equal(t, Platform{Kubernetes: "v1.36.0", OpenShift: "4.20.1", Manager: "v1.2.3"}, PlatformOf(env, "v1.2.3"))
 }

@@ -125,7 +125,7 @@ func (r *Rollout) Current() corev1alpha1.GenericObjectSet {
 // are any.
 func (c *Cluster) Objects(ctx context.Context, set corev1alpha1.GenericObjectSet) (all []objectdiff.Object, sealed bool, err error) {
 	all, err = ReadObjects(ctx, c, set)
-	return all, objectsets.Sealed(set), c.Explain(fmt.Sprintf("cannot read the objects of revision %d", set.ObjectSetSpec().Revision), err)
+	return all, len(objectsets.SecretsOf(set)) > 0, c.Explain(fmt.Sprintf("cannot read the objects of revision %d", set.ObjectSetSpec().Revision), err)
 }
 
 // ReadObjects reads the objects of a revision, without those in Secrets.

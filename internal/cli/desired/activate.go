@@ -37,7 +37,7 @@ func Activate(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set 
 		return fmt.Errorf("%s has revisionActivationPolicy: Automatic, so only its spec decides. To go back: kubectl package rollout undo %s --to-revision %d", r, r.Target.Flags(), number)
 	case set == r.Current() && !objectsets.Waiting(set) && set.ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStateActive:
 		return fmt.Errorf("revision %d of %s is already in charge", number, r)
-	case objectsets.Sealed(set) && !objectsets.Owns(set):
+	case len(objectsets.SecretsOf(set)) > 0 && !objectsets.Owns(set):
 		return fmt.Errorf("revision %d of %s cannot be activated: it has sensitive values, which are not kept", number, r)
 	}
 

@@ -47,8 +47,9 @@ type Options struct {
 	// Observe returns the record of a live object; nil means that its metadata is enough.
 	// UID, ResourceVersion and Watched are filled in.
 	Observe func(key objects.Key, live *unstructured.Unstructured) *objects.Observed
-	// Changed is called after the watch changed the record of an object, or all records of a list.
-	// An object left the watch because it was deleted, lost its label, or is no longer served.
+	// Changed is called after the watch changed the record of an object, and once after all changes
+	// of a list. A record is nil if the object left the watch: it was deleted, lost its label, or is
+	// not served any more.
 	Changed func(changes ...objects.Change)
 	// KindChanged is called after the KindState of a kind in use changed, and after the versions,
 	// the scope or the CustomResourceDefinition of any kind changed.

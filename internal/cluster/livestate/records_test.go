@@ -572,15 +572,17 @@ func TestOldListOfObjects(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k := newKind(schema.GroupKind{Kind: "ConfigMap"})
+		lists := 0
 		c := &Cache{options: Options{
-			Changed:     func(...objects.Change) {},
+			Changed:     func(...objects.Change) { lists++ },
 			KindChanged: func(schema.GroupKind) {},
 		}}
 		r := &run{cache: c, kind: k}
 		k.current = r
 		list := func(version string) error {
 			obs := &objects.Observed{UID: "1", ResourceVersion: version, Watched: true}
-			return r.Replace([]any{&listed{Change: Change{name{Namespace: "default", Name: "a"}, obs}}}, version)
+			all := []any{&listed{Change: Change{name{Namespace: "default", Name: "a"}, obs}}, &listed{Change: Change{name{Namespace: "default", Name: "b"}, obs}}}
+			return r.Replace(all, version)
 		}
 		want := func(version string) {
 			t.Helper()
@@ -589,6 +591,7 @@ func TestOldListOfObjects(t *testing.T) {
 			}
 		}
 		require.NoError(t, list("11"))
+		require.Equal(t, 1, lists, "changes of a list are reported together")
 		r.UpdateResourceVersion("14")
 		for range 2 {
 			err := list("12")

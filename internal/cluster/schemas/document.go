@@ -209,12 +209,15 @@ func closure(definitions map[string]json.RawMessage, name string) map[string]jso
 // makeConverter returns nil if definitions exceed a limit or are malformed.
 func makeConverter(definitions map[string]json.RawMessage) managedfields.TypeConverter {
 	objects := 0
-	schemas := make(map[string]*spec.Schema, len(definitions))
-	for name, definition := range definitions {
+	for _, definition := range definitions {
 		// Each level of nesting is read again for each enclosing one.
 		if objects += bytes.Count(definition, []byte("{")); objects > limits.SchemaObjects || isDeep(definition) {
 			return nil
 		}
+	}
+
+	schemas := make(map[string]*spec.Schema, len(definitions))
+	for name, definition := range definitions {
 		schemas[name] = new(spec.Schema)
 		if json.Unmarshal(definition, schemas[name]) != nil {
 			return nil

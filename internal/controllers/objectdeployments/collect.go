@@ -141,9 +141,9 @@ func eachSlice(ctx context.Context, all []*metav1.PartialObjectMetadata, write f
 	return group.Wait()
 }
 
-// dropSets deletes sets that own no objects, and the slices that only they used. Once a set is
-// deleted, the garbage collector takes the reference to it off its slices, and would race with the
-// removal of their finalizers, so that comes first.
+// dropSets deletes sets that own no objects, and slices of a deployment that has no others. Once a
+// set is deleted, the garbage collector takes the reference to it off its slices. So their
+// finalizers are removed before that, and they are deleted in any state.
 func (s *reconciliation) dropSets(ctx context.Context, sets []corev1alpha1.GenericObjectSet, obsolete []*metav1.PartialObjectMetadata) error {
 	if err := eachSlice(ctx, obsolete, s.stripFinalizers); err != nil {
 		return err
@@ -158,5 +158,8 @@ func (s *reconciliation) dropSets(ctx context.Context, sets []corev1alpha1.Gener
 		}
 	}
 
+	for _, slice := range obsolete {
+		slice.ResourceVersion = ""
+	}
 	return eachSlice(ctx, obsolete, s.drop)
 }

@@ -253,7 +253,7 @@ func (s *reconciliation) dropFormer(ctx context.Context, sets []corev1alpha1.Gen
 		return err
 	}
 	if err := s.dropSets(ctx, sets, former); err != nil {
-		return fmt.Errorf("cannot remove revisions of %s, whose deployment does not exist: %w", s.key, err)
+		return fmt.Errorf("cannot remove the remains of a former %s: %w", s.key, err)
 	}
 	return nil
 }

@@ -115,9 +115,10 @@ func (s *simulation) checkApply(key objects.Key, before, after *object) {
 }
 
 // belonged reports whether the deployment has written an object, or was named in its references,
-// which count without a write. The engine puts a lost reference back as long as it remembers it.
+// which count without a write. The engine puts a lost reference back as long as it remembers it:
+// until it is restarted.
 func (s *simulation) belonged(key objects.Key, o *object) bool {
-	return s.engineMade[o.uid] || !s.remote && s.was(key, 0, func(was *object) bool { return was != nil && was.uid == o.uid && s.ours(was) })
+	return s.engineMade[o.uid] || !s.remote && s.was(key, s.engine.since, func(was *object) bool { return was != nil && was.uid == o.uid && s.ours(was) })
 }
 
 // foreign reports whether an object that names the deployment was never written by it: a backup

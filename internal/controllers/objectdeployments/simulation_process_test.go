@@ -39,6 +39,8 @@ type process struct {
 	reconciled *corev1alpha1.ObjectDeployment
 	// tearing means that the present pass is a teardown of everything.
 	tearing bool
+	// since is the version of the server when the process started.
+	since int64
 	// known is the state of the watches when the last request was made. confirmed is the version
 	// that was confirmed right before; 0 if it was not.
 	known               proof
@@ -81,7 +83,7 @@ func (c confirming) Confirm(ctx context.Context, seen map[objects.Key]string, se
 }
 
 func newProcess(s *simulation) *process {
-	p := &process{simulation: s, cluster: s.own.Connect(), woken: true, known: proof{}}
+	p := &process{simulation: s, cluster: s.own.Connect(), woken: true, known: proof{}, since: s.server.Version()}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	tracker := tracking.New(apinames.Default)
 	p.cluster.Observe, p.cluster.Changed, p.cluster.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged

@@ -86,15 +86,24 @@ func (s *reconciliation) dropSet(ctx context.Context, set corev1alpha1.GenericOb
 	return s.drop(ctx, s.metadataOf(set))
 }
 
-// drop removes the finalizers of an unneeded object of ours, and deletes it.
+// drop deletes an object of ours that is not needed. The writes require the state that showed this,
+// or the state after another client's write: a late request of a process that does not lead any more
+// is refused if its successor has used the object. It first removes the finalizers, and deletes the
+// object under the resourceVersion of that answer.
 func (s *reconciliation) drop(ctx context.Context, obj *metav1.PartialObjectMetadata) error {
 	err := s.stripFinalizers(ctx, obj)
 	if err != nil || obj.DeletionTimestamp != nil {
 		return err
 	}
 
-	err = s.Client.Delete(ctx, obj, client.Preconditions{UID: ptr.To(obj.UID)}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if err != nil && !apply.IsAbsent(err) {
+	err = s.retryOnConflict(ctx, obj, func() error {
+		required := client.Preconditions{UID: ptr.To(obj.UID)}
+		if obj.ResourceVersion != "" {
+			required.ResourceVersion = ptr.To(obj.ResourceVersion)
+		}
+		return s.Client.Delete(ctx, obj, required, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	})
+	if err != nil {
 		return fmt.Errorf("cannot delete %s: %w", obj.Name, err)
 	}
 

@@ -26,15 +26,17 @@ type store struct {
 	onError func(error)
 
 	mu sync.Mutex // of evictions
-	// room is how many bytes can be stored before the next look at the folder.
+	// room is how many bytes can be stored before the next look at the folder, which costs a system
+	// call per blob. An eviction frees an evictionPart of the limit for that.
 	room int64
 }
 
 const (
 	blobFolder  = "blobs"
 	tempPattern = "incoming-"
-	// tempAge is the age from which a temporary file is considered abandoned.
-	tempAge = time.Hour
+	// tempAge is the age from which an eviction removes a temporary file.
+	tempAge      = time.Hour
+	evictionPart = 16
 )
 
 // newStore creates the folder. Only its owner can read it, because blobs can be of private images.
@@ -139,11 +141,7 @@ func (s view) put(h v1.Hash, download func(io.Writer) error) (*os.File, error) {
 	return f, nil
 }
 
-// evictionPart is the part of the limit that is free after an eviction. A look at the folder costs a
-// system call per blob, so it is not worthwhile for each new one.
-const evictionPart = 16
-
-// evict removes the least recently used blobs once the new ones might exceed the limit. It keeps the
+// evict removes the least recently used blobs once new ones have used the free part. It keeps the
 // newest one, which is about to be read. Other processes write to the folder as well.
 func (s *store) evict(keep string, size int64) {
 	s.mu.Lock()
@@ -151,14 +149,13 @@ func (s *store) evict(keep string, size int64) {
 	if s.room -= size; s.room > 0 {
 		return
 	}
-	s.room = s.limit / evictionPart
-
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		s.onError(fmt.Errorf("read the image cache: %w", err))
 		return
 	}
 
+	s.room = s.limit / evictionPart
 	var blobs []fs.FileInfo
 	var total int64
 	for _, e := range entries {

@@ -262,7 +262,6 @@ func newCase(session *schemacheck.Session, files loader.Files, of loader.Case) (
 	var all []*unstructured.Unstructured
 	for i, phase := range phases {
 		for j, u := range phase {
-			// The loader has moved the annotation into the phase.
 			o := &object{
 				Unstructured: u, kind: u.GroupVersionKind().GroupKind(), phase: i, phaseName: of.Package.Phases[i].Name, source: of.Package.Sources[i][j],
 			}

@@ -177,7 +177,7 @@ func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (desired.Pa
 
 // sensitive returns the reason why values of a revision are not kept.
 func sensitive(pkg corev1alpha1.GenericPackage, set corev1alpha1.GenericObjectSet) string {
-	if objectsets.Sealed(set) {
+	if len(objectsets.SecretsOf(set)) > 0 {
 		return "it has sensitive values, which are not kept"
 	}
 	for _, source := range pkg.PackageSpec().ConfigFrom {

@@ -186,15 +186,6 @@ func TestChangedVersions(t *testing.T) {
 	}
 }
 
-func TestPlatformOf(t *testing.T) {
-	t.Parallel()
-	openshift := env
-	openshift.OpenShift = &manifestsv1alpha1.PackageEnvironmentOpenShift{Version: "4.20.1"}
-	for _, manager := range []string{"v1.2.3", ""} {
-		require.Equal(t, (versions.Platform{Kubernetes: "v1.36.0", OpenShift: "4.20.1", Manager: manager}), versions.PlatformOf(openshift, manager), manager)
-	}
-}
-
 // An API leads only to the versions that provide it, and an unknown package does not change an
 // installed one.
 func TestChooseByAPI(t *testing.T) {
