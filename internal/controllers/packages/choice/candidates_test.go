@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/kube/conditions"
@@ -27,8 +26,6 @@ const (
 	image  = "registry.test/shop:v1"
 	digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 )
-
-var env = manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: "v1.36.0"}}
 
 // newPackage returns a Package of generation 2 that was not reconciled yet.
 func newPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
