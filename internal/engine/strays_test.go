@@ -94,12 +94,7 @@ func TestCameBackBeforeItsRevisionIsDropped(t *testing.T) {
 	for _, tornDown := range []bool{false, true} {
 		server, here, e, r := ownerOfConfigMaps(time.Now)
 		key := objects.Key{Kind: "ConfigMap", Namespace: shop.Namespace, Name: "one"}
-		rev := engine.NewRevision()
-		rev.Identify("shop", "shop-1", "")
-		rev.Metadata = objects.ManagedMetadata{Owner: shop}
-		rev.Phases = []phases.Phase{{Name: "one", Objects: []*objects.Desired{desired(configMaps, key.Name)}}}
-		rev.SetProbes(&probes.Set{})
-		rev.Restore(phases.Recorded{Claimed: true})
+		rev := revisionOf(shop, key, phases.Recorded{Claimed: true})
 		r.Put(rev)
 		e.Prepare(r)
 		createOwned(t, server, key)
@@ -132,13 +127,7 @@ func TestRestoredObjectsAreAwaited(t *testing.T) {
 		r := engine.New(owner)
 		r.Claims = claims.NewTable(func(objects.Owner) {})
 		key := objects.Key{Kind: "ConfigMap", Namespace: shop.Namespace, Name: "one"}
-		rev := engine.NewRevision()
-		rev.Identify("shop", "set", "")
-		rev.Metadata = objects.ManagedMetadata{Owner: owner}
-		rev.Phases = []phases.Phase{{Name: "one", Objects: []*objects.Desired{desired(configMaps, key.Name)}}}
-		rev.SetProbes(&probes.Set{})
-		rev.Restore(phases.Recorded{Removing: !teardown})
-		r.Put(rev)
+		r.Put(revisionOf(owner, key, phases.Recorded{Removing: !teardown}))
 		e.Prepare(r)
 		createOwned(t, server, key)
 		_, err := server.Edit(key, "user", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/hold"}) })
@@ -166,6 +155,17 @@ func TestRestoredObjectsAreAwaited(t *testing.T) {
 			t.Errorf("teardown %t: does not end", teardown)
 		}
 	}
+}
+
+// revisionOf returns a restored revision with one ConfigMap.
+func revisionOf(owner objects.Owner, key objects.Key, recorded phases.Recorded) *engine.Revision {
+	rev := engine.NewRevision()
+	rev.Identify("shop", "shop-1", "")
+	rev.Metadata = objects.ManagedMetadata{Owner: owner}
+	rev.Phases = []phases.Phase{{Name: "one", Objects: []*objects.Desired{desired(configMaps, key.Name)}}}
+	rev.SetProbes(&probes.Set{})
+	rev.Restore(recorded)
+	return rev
 }
 
 // ownerOfConfigMaps returns an owner without revisions, and the engine of its cluster, which

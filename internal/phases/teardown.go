@@ -155,7 +155,7 @@ type leftover struct {
 }
 
 // teardown removes objects in reverse: an object is removed only after all objects of later phases,
-// in each revision that has it. Held objects stay for now.
+// in each revision that has it. Objects for which held returns true are passed over.
 func (p *planner) teardown(held func(objects.Key) bool) {
 	left := p.leftovers()
 	p.plan.TornDown = len(left) == 0

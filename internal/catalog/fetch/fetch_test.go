@@ -185,14 +185,14 @@ func TestDownloadsShareTheDisk(t *testing.T) {
 	_, err = slow.Write([]byte("x"))
 	require.NoError(t, err)
 	_, err = f.Fetch(t.Context(), source, "")
-	checkError(t, err, false, "there is no room for it: all downloads together can have 1006632960 bytes, and one namespace's 536870912. It is repeated later.")
+	checkError(t, err, false, "it does not fit: all downloads together can have 1006632960 bytes, and one namespace's 536870912. It is repeated later.")
 	// A pack is copied: the file's own ReadFrom would skip the account.
 	g := newGit(t)
 	g.Commit(map[string]string{"a.yaml": "a"})
 	pack := g.source("main")
 	pack.Namespace = "team"
 	_, err = f.Fetch(t.Context(), pack, "")
-	checkError(t, err, false, "there is no room for it")
+	checkError(t, err, false, "it does not fit: all downloads together")
 	source.Namespace = "other"
 	fetched(t, f, source, "")
 	require.NoError(t, slow.Close())

@@ -39,7 +39,7 @@ func (t *temporary) Write(p []byte) (int, error) {
 		release, ok := t.fetcher.disk.TryAcquire(t.namespace, n+reservedBytes)
 		if !ok {
 			return 0, &Error{
-				Details: fmt.Sprintf("there is no room for it: all downloads together can have %d bytes, and one namespace's %d", limits.DownloadsBytes, limits.DownloadsOfNamespaceBytes),
+				Details: fmt.Sprintf("it does not fit: all downloads together can have %d bytes, and one namespace's %d", limits.DownloadsBytes, limits.DownloadsOfNamespaceBytes),
 				Remedy:  "It is repeated later.",
 			}
 		}
