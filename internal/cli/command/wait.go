@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,6 +62,9 @@ func (w *Waiter) Run(ctx context.Context) (progress.State, time.Duration, error)
 	defer timeout.Stop()
 	again := time.NewTimer(w.Timeout)
 	defer again.Stop()
+	quiet := time.NewTicker(progress.UnnoticedAfter)
+	defer quiet.Stop()
+	unnoticed := ""
 	shown := w.Before
 
 	state := progress.State{Target: w.Target}
@@ -70,7 +74,11 @@ func (w *Waiter) Run(ctx context.Context) (progress.State, time.Duration, error)
 		select {
 		// Each event, and each end of a pause, leads to one assessment.
 		case <-observer.Changed():
+			quiet.Reset(progress.UnnoticedAfter)
+			unnoticed = ""
 		case <-again.C:
+		case <-quiet.C:
+			unnoticed = w.unnoticed(ctx, state)
 		case <-timeout.C:
 			err = ErrTimeout
 			continue
@@ -91,9 +99,9 @@ func (w *Waiter) Run(ctx context.Context) (progress.State, time.Duration, error)
 		}
 
 		state = progress.Of(snap)
-		state.Unnoticed = !state.Gone && !state.Deleting && !state.Observed && now.Sub(begin) >= progress.UnnoticedAfter
+		state.Unnoticed = unnoticed
 		outcome = w.Assess(state, now)
-		if outcome.Again > 0 && !state.Unnoticed {
+		if outcome.Again > 0 {
 			again.Reset(outcome.Again)
 		}
 		shown = w.show(shown, state, outcome, now.Sub(begin))
@@ -110,6 +118,24 @@ func (w *Waiter) Run(ctx context.Context) (progress.State, time.Duration, error)
 	return state, elapsed, w.failure(state, outcome, elapsed, delay, err)
 }
 
+// unnoticed returns why nothing might have changed for a while: no manager runs, or none has
+// reported on the package. It costs one request. While the connection is lost, that is reported.
+func (w *Waiter) unnoticed(ctx context.Context, s progress.State) string {
+	if s.Lost != "" {
+		return ""
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, RefineInterval)
+	defer cancel()
+	if silence := w.Cluster.Silence(ctx, time.Now()); silence > 0 {
+		return fmt.Sprintf("no manager has renewed its Lease for %s: is lockstep-manager running?", duration.HumanDuration(silence))
+	}
+	if !s.Observed {
+		return progress.Unnoticed
+	}
+	return ""
+}
+
 // failure is the error of a wait; nil after a success. delay explains why the manager might have
 // reported nothing.
 func (w *Waiter) failure(s progress.State, v progress.Outcome, elapsed time.Duration, delay string, err error) error {
@@ -123,7 +149,7 @@ func (w *Waiter) failure(s progress.State, v progress.Outcome, elapsed time.Dura
 		}
 		return fmt.Errorf("%s after %s: %s%s", failing, progress.Elapsed(elapsed), culprit, see)
 	case errors.Is(err, errInterrupted):
-		return fmt.Errorf("%s: interrupted; the rollout continues in the cluster%s", failing, see)
+		return fmt.Errorf("%s: interrupted; it continues in the cluster%s", failing, see)
 	case err != nil:
 		return err
 	case v.Failed && s.Gone:

@@ -253,7 +253,7 @@ func TestInterrupt(t *testing.T) {
 		return len(p), nil
 	})
 	code := cli.RunOn(ctx, []string{"install", "example.com/web:v1"}, clustertest.Streams(out, &errOut), clustertest.DialTo(c))
-	want := "Error: package shop/web is not available: interrupted; the rollout continues in the cluster\nSee: kubectl package status package/web -n shop\n"
+	want := "Error: package shop/web is not available: interrupted; it continues in the cluster\nSee: kubectl package status package/web -n shop\n"
 	if code != 1 || errOut.String() != want {
 		t.Errorf("exit code %d, got %q", code, errOut.String())
 	}

@@ -37,7 +37,7 @@ func Lines(before, after State) []string {
 		t.add(!before.Gone, "gone")
 		return t.lines
 	}
-	t.add(after.Unnoticed && !before.Unnoticed, Unnoticed)
+	t.add(after.Unnoticed != "" && before.Unnoticed == "", "%s", after.Unnoticed)
 	t.add(after.Deleting && !before.Deleting, "deletion has started")
 	t.add(after.Held != "" && after.Held != before.Held, "held: %s", after.Held)
 	t.add(after.Away == "" && before.Away != "", "target connected")

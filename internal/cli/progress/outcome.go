@@ -3,7 +3,7 @@ package progress
 import "time"
 
 const (
-	// UnnoticedAfter is the time within which a manager should have reported on a package.
+	// UnnoticedAfter is the time without a change after which a manager might not run.
 	UnnoticedAfter = 10 * time.Second
 	// pullGrace is the grace period for pull errors, which the manager retries after 10 s.
 	pullGrace = 15 * time.Second
@@ -45,7 +45,7 @@ func (j *Install) Assess(s State, now time.Time) Outcome {
 		return failed(Culprit(s))
 	}
 
-	problem, grace, outcome := "", stallGrace, Outcome{}
+	problem, grace := "", stallGrace
 	switch {
 	case s.Unresolved != "":
 		problem = "unresolved"
@@ -58,8 +58,6 @@ func (j *Install) Assess(s State, now time.Time) Outcome {
 		problem, grace = "pulling", pullGrace
 	case s.Stalled != "":
 		problem = "stalled"
-	case !s.Observed:
-		outcome.Again = UnnoticedAfter
 	}
 
 	if problem != j.problem {
@@ -67,7 +65,7 @@ func (j *Install) Assess(s State, now time.Time) Outcome {
 	}
 	switch rest := grace - now.Sub(j.since); {
 	case problem == "":
-		return outcome
+		return Outcome{}
 	case rest > 0:
 		return Outcome{Again: rest}
 	}

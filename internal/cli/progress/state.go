@@ -35,10 +35,12 @@ type State struct {
 
 	// Gone means that the package does not exist. Deleting means that it has a deletion timestamp.
 	Gone, Deleting bool
-	// Observed means that a manager has reported on the generation. Unnoticed means that it has not
-	// within UnnoticedAfter, which the caller of Of sets.
-	Observed, Unnoticed bool
-	Image               string
+	// Observed means that a manager has reported on the generation.
+	Observed bool
+	// Unnoticed is why nothing has changed for UnnoticedAfter; empty if a manager works. The caller
+	// of Of sets it.
+	Unnoticed string
+	Image     string
 
 	// Unpacked means that the image was pulled. It contains Package, Version and Digest.
 	Unpacked                 bool
