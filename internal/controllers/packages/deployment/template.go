@@ -247,6 +247,40 @@ func normalize(entry map[string]any) bool {
 
 // knownMetadata drops unknown fields of metadata, as the API server does when it stores the object.
 func knownMetadata(meta any) (map[string]any, error) {
+	if fields, is := meta.(map[string]any); is && isPlain(fields) {
+		return fields, nil
+	}
+	return typedMetadata(meta)
+}
+
+// isPlain reports whether metadata has only names, labels and annotations, as almost all has: the
+// API server stores these as they are, and to find that out by types takes several times as long.
+func isPlain(meta map[string]any) bool {
+	for name, field := range meta {
+		plain := false
+		switch name {
+		case "name", "namespace":
+			plain = field != "" && isText(field)
+		case "labels", "annotations":
+			values, isMap := field.(map[string]any)
+			plain = isMap && len(values) > 0
+			for _, value := range values {
+				plain = plain && isText(value)
+			}
+		}
+		if !plain {
+			return false
+		}
+	}
+	return true
+}
+
+func isText(value any) bool {
+	_, is := value.(string)
+	return is
+}
+
+func typedMetadata(meta any) (map[string]any, error) {
 	encoded, err := json.Marshal(meta)
 	if err != nil {
 		return nil, err
