@@ -127,6 +127,10 @@ func (o *Observed) Controller() *Reference {
 	return nil
 }
 
+// Edited reports whether another manager wrote the object last, and it might differ from its
+// template. It is false for a missing record.
+func (o *Observed) Edited() bool { return o != nil && o.Writer != "" && !o.Matches }
+
 // NewerThan reports whether o is a later state than other. Resource versions of one kind are
 // ordered numbers (KEP-5504). If one is not a number, the answer is true, so that the watch wins.
 func (o *Observed) NewerThan(other *Observed) bool {

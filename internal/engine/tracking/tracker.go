@@ -188,15 +188,21 @@ func (t *Tracker) KindChanged(gk schema.GroupKind) {
 }
 
 // Changed enqueues the owners of objects, each once after all changes: an owner that is enqueued
-// while a list is handled could be reconciled again for each of its objects.
+// while a list is handled could be reconciled again for each of its objects. The owners of edited
+// objects come first, because after a start all other objects are in a list, too.
 func (t *Tracker) Changed(changes ...objects.Change) {
 	var owners []objects.OwnerKey
 	seen := sets.Set[objects.OwnerKey]{}
-	for _, c := range changes {
-		for _, owner := range t.changed(c.Key, c.Observed) {
-			if !seen.Has(owner) {
-				seen.Insert(owner)
-				owners = append(owners, owner)
+	for _, first := range []bool{true, false} {
+		for _, c := range changes {
+			if c.Observed.Edited() != first {
+				continue
+			}
+			for _, owner := range t.changed(c.Key, c.Observed) {
+				if !seen.Has(owner) {
+					seen.Insert(owner)
+					owners = append(owners, owner)
+				}
 			}
 		}
 	}

@@ -99,6 +99,36 @@ func decoded(t *testing.T, trimmed []byte) map[string]any {
 	return object
 }
 
+// TestEditedObjectsComeFirst: of all owners of a list, those are enqueued first whose objects were
+// edited while no manager led.
+func TestEditedObjectsComeFirst(t *testing.T) {
+	t.Parallel()
+	tracker := New(apinames.Default)
+	var woken []objects.OwnerKey
+	tracker.Wake = func(k objects.OwnerKey) { woken = append(woken, k) }
+	var list []objects.Change
+	for _, c := range []struct {
+		owner    string
+		observed objects.Observed
+	}{
+		{"as written", objects.Observed{Matches: true}},
+		{"normalised by the API server", objects.Observed{}},
+		{"edited", objects.Observed{Matches: true}},
+		{"a field of others", objects.Observed{Writer: "others", Matches: true}},
+		{"edited", objects.Observed{Writer: "others"}},
+	} {
+		key := objects.Key{Kind: "ConfigMap", Name: strconv.Itoa(len(list))}
+		tracker.Track(objects.OwnerKey{Name: c.owner}, &objects.Desired{Key: key}, objects.ManagedMetadata{}, objects.Digest{})
+		list = append(list, objects.Change{Key: key, Observed: &c.observed})
+	}
+
+	tracker.Changed(list...)
+	want := []objects.OwnerKey{{Name: "edited"}, {Name: "as written"}, {Name: "normalised by the API server"}, {Name: "a field of others"}}
+	if !slices.Equal(woken, want) {
+		t.Errorf("woke %v, want %v", woken, want)
+	}
+}
+
 // TestChangedWakesFormerControllers: adoption leaves an owner reference, which enqueues a lone set
 // when its successor adopts an object.
 func TestChangedWakesFormerControllers(t *testing.T) {
