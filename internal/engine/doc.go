@@ -32,9 +32,9 @@
 //     returns at the end; Plan and Report are valid in between. Engine and Tracker are safe
 //     for concurrent use.
 //   - After a restart, load the revisions of all owners from the Store, call RestoreClaims,
-//     and call Prepare for each owner before the first Step and before the watches start.
-//     Otherwise a new claim could take objects that an earlier process has claimed. Use
-//     RestoreClaim for a revision that is loaded later.
+//     and then Prepare before the first Step; it starts the watches. Otherwise a new claim
+//     could take objects that an earlier process has claimed. Use RestoreClaim for a
+//     revision that is loaded later.
 //   - Make a record durable before the method of Store returns without an error. The next
 //     write relies on it.
 //   - Set Tracker.Wake before the first watch starts. It has to enqueue the owner, because

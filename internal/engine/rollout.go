@@ -47,7 +47,7 @@ type Rollout struct {
 	namespaces map[string]types.UID
 
 	revisions        map[types.UID]*Revision
-	trackedMarks     []mark // from the last Track that reached the watches
+	trackedMarks     []mark // of what the tracker and the watches follow
 	unwatchedRecords map[objects.Key]*objects.Observed
 	// fieldGenerations has the generations from which on records have the fields that all probes
 	// read, and lists the lists that make such records of existing objects.

@@ -32,7 +32,7 @@ const (
 func (e *Engine) Step(ctx context.Context, r *Rollout, w Want) (Outcome, error) {
 	t := &turn{Engine: e, r: r, want: w}
 	r.loseOverruled()
-	r.track(e.Tracker, e.Cluster, w.Teardown)
+	e.follow(r, w.Teardown)
 	r.releaseUnwritten(e.Cluster)
 	for _, try := range []func(context.Context) (bool, error){t.claim, t.decide, t.recordJobs, t.recordRetained, t.recordSpared, t.recordNotes, t.write, t.enter, t.open, t.succeed} {
 		if done, err := try(ctx); err != nil || done {

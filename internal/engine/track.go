@@ -16,23 +16,52 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// Prepare makes the tracker know a restored owner before the watches start.
-func (e *Engine) Prepare(r *Rollout) {
-	r.loseOverruled()
-	r.track(e.Tracker, nil, false)
+// Prepare makes the tracker know restored owners, and then starts their watches: each of them
+// starts with the templates and probes of all owners known.
+func (e *Engine) Prepare(owners ...*Rollout) {
+	for _, r := range owners {
+		r.loseOverruled()
+		r.trackedMarks = r.marks(false)
+		r.track(e.Tracker, false)
+	}
+	for _, r := range owners {
+		e.Cluster.Use(r.Owner.String(), r.kinds().UnsortedList())
+	}
 }
 
-// track gives the tracker the templates of objects that it does not track yet, and the
-// fields that are probed. A later template is tracked from its write on.
-func (r *Rollout) track(tracker *tracking.Tracker, live cluster.Cluster, teardown bool) {
+// follow makes the tracker and the watches follow the owner.
+func (e *Engine) follow(r *Rollout, teardown bool) {
 	marks := r.marks(teardown)
-	if slices.Equal(marks, r.trackedMarks) && live != nil {
+	if slices.Equal(marks, r.trackedMarks) {
 		return
 	}
-	if live != nil {
-		r.trackedMarks = marks
-	}
+	r.trackedMarks = marks
+	r.track(e.Tracker, teardown)
+	e.Cluster.Use(r.Owner.String(), r.kinds().UnsortedList())
+}
 
+// kinds returns the kinds of all objects of the owner.
+func (r *Rollout) kinds() sets.Set[schema.GroupKind] {
+	kinds := sets.Set[schema.GroupKind]{}
+	for _, rev := range r.revisions {
+		kinds = kinds.Union(rev.Kinds())
+	}
+	return kinds
+}
+
+// Pending reports whether a kind of the owner's objects is being listed for the first time.
+func (r *Rollout) Pending(live cluster.LiveState) bool {
+	for gk := range r.kinds() {
+		if live.State(gk).Pending {
+			return true
+		}
+	}
+	return false
+}
+
+// track gives the tracker the templates of objects that it does not track yet, and the fields that
+// are probed. A later template is tracked from its write on.
+func (r *Rollout) track(tracker *tracking.Tracker, teardown bool) {
 	state := r.state(nil, time.Time{})
 	state.Teardown = teardown
 	for key, src := range phases.Templates(state) {
@@ -43,10 +72,9 @@ func (r *Rollout) track(tracker *tracking.Tracker, live cluster.Cluster, teardow
 	}
 
 	uids := []types.UID{r.Owner.UID}
-	needs, kinds := map[schema.GroupKind]probes.Needs{}, sets.Set[schema.GroupKind]{}
+	needs := map[schema.GroupKind]probes.Needs{}
 	for uid, rev := range r.revisions {
 		uids = append(uids, uid)
-		kinds = kinds.Union(rev.Kinds())
 		for gk, need := range rev.Needs() {
 			needs[gk] = needs[gk].Union(need)
 		}
@@ -67,12 +95,7 @@ func (r *Rollout) track(tracker *tracking.Tracker, live cluster.Cluster, teardow
 		}
 	}
 
-	if live == nil {
-		return
-	}
-
-	tracker.Use(r.Owner.OwnerKey, kinds.UnsortedList())
-	live.Use(r.Owner.String(), kinds.UnsortedList())
+	tracker.Use(r.Owner.OwnerKey, r.kinds().UnsortedList())
 }
 
 // marks returns the marks of all revisions in ascending order. A teardown removes all of them.

@@ -46,7 +46,7 @@ func TestEachRevisionProbesWhatItReads(t *testing.T) {
 		rev.Metadata = objects.ManagedMetadata{Owner: r.Owner}
 		rev.Restore(phases.Recorded{Claimed: true})
 		r.Put(rev)
-		r.track(tracker, nil, false)
+		r.track(tracker, false)
 		return rev
 	}
 	key := keyNamed("one")

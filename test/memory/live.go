@@ -45,7 +45,7 @@ func (c *Cluster) State(gk schema.GroupKind) livestate.KindState {
 	}
 	s := livestate.KindState{Served: true, Namespaced: !k.ClusterScoped, Custom: k.Custom, Version: k.Version}
 	if w := c.kinds[gk]; w != nil {
-		s.Synced, s.Listing = w.synced, w.listing
+		s.Synced, s.Pending, s.Listing = w.synced, !w.synced, w.listing
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package livestate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -26,6 +27,7 @@ import (
 const (
 	watchGrace = 30 * time.Second // until a watch without users stops, so that a reinstalled package does not list again
 	stopWait   = 2 * time.Second  // for watches to end
+	pendingMax = 15 * time.Second // until the first list of a kind counts as slow
 )
 
 // ErrNotReady means that discovery has not succeeded yet.
@@ -61,8 +63,9 @@ type Options struct {
 	// Held receives the change in the number of bytes kept of the API server's answers; a
 	// negative number releases them. It can be nil.
 	Held func(bytes int64)
-	// Grace is the time until an unused watch stops; 0 means watchGrace.
-	Grace time.Duration
+	// Grace is the time until an unused watch stops; 0 means watchGrace. Pending is how long the first
+	// list of a kind is pending at most; 0 means pendingMax.
+	Grace, Pending time.Duration
 }
 
 // Cache keeps records of live objects up to date. It is safe for concurrent use.
@@ -90,9 +93,7 @@ func New(options Options) (*Cache, error) {
 	if options.Selector == "" {
 		options.Selector = options.Names.Selector()
 	}
-	if options.Grace == 0 {
-		options.Grace = watchGrace
-	}
+	options.Grace, options.Pending = cmp.Or(options.Grace, watchGrace), cmp.Or(options.Pending, pendingMax)
 	clients, err := newClients(options.Config)
 	if err != nil {
 		return nil, err
@@ -262,6 +263,11 @@ func (c *Cache) watch(k *kind, served *discovery.Kind, keep bool) []objects.Key 
 		_ = panics.Guard(context.Background(), "watching "+r.resource.String(), func() error { r.watch(ctx, before); return nil })
 	})
 
+	panics.After(c.options.Pending, "ending the wait for a list", func() {
+		if ctx.Err() == nil && !k.complete() {
+			c.options.KindChanged(k.gk)
+		}
+	})
 	return dropped
 }
 
@@ -326,6 +332,7 @@ func (c *Cache) State(gk schema.GroupKind) KindState {
 		k.mu.RLock()
 		defer k.mu.RUnlock()
 		s.Synced, s.Listing, s.Err = k.synced, k.listing, k.err
+		s.Pending = !k.synced && k.err == nil && k.current != nil && time.Since(k.current.began) < c.options.Pending
 	}
 
 	return s

@@ -22,6 +22,8 @@ type KindState struct {
 	Version string
 	// Synced means that the records are complete, or were when Err came up.
 	Synced bool
+	// Pending means that the first list is in progress, and not slow. Its end changes the state.
+	Pending bool
 	// Listing numbers the complete lists that records were made from; see Relist.
 	Listing int64
 	// Err explains why the kind cannot be watched at present, or why it is unknown whether it is

@@ -116,7 +116,7 @@ func (s *reconciliation) steps() []func(context.Context) error {
 
 	return steps{
 		s.goWithOwners, s.holdPhase, s.stay, s.ensureFinalizer, s.recordClusterOfSets, s.endTakeBacks,
-		s.rollOut, s.report, s.performBackground,
+		s.awaitLists, s.rollOut, s.report, s.performBackground,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
@@ -17,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments/statuses"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/leadership"
@@ -368,4 +371,38 @@ func TestTimelineAloneIsNotWritten(t *testing.T) {
 	if want := []engine.Event{{Kind: engine.PhaseReady, Took: time.Minute}}; !slices.Equal(counted, want) {
 		t.Errorf("counted %v, want %v", counted, want)
 	}
+}
+
+// lists is a cluster in which all kinds are served and perhaps pending.
+type lists struct {
+	cluster.Cluster
+	pending bool
+}
+
+func (l *lists) State(schema.GroupKind) livestate.KindState {
+	return livestate.KindState{Served: true, Pending: l.pending}
+}
+
+// TestAwaitLists: after a start, an owner is reconciled once its objects were listed, unless its
+// spec was changed meanwhile. Later kinds do not hold it up.
+func TestAwaitLists(t *testing.T) {
+	t.Parallel()
+	s := reconciliationOf(nil, nil)
+	rev := engine.NewRevision()
+	rev.Identify("shop-1", "set", "1")
+	rev.Phases = []phases.Phase{{Name: "one", Objects: []*objects.Desired{{Key: objects.Key{Kind: "ConfigMap", Name: "c"}}}}}
+	s.rollout.Put(rev)
+	here := &lists{pending: true}
+	s.Target.Cluster = here
+	if err := s.awaitLists(t.Context()); !errors.Is(err, queueing.ErrEnd) {
+		t.Errorf("during the first list: %v", err)
+	}
+	here.pending = false
+	require.NoError(t, s.awaitLists(t.Context()))
+	here.pending = true
+	require.NoError(t, s.awaitLists(t.Context()))
+
+	s.listed = false
+	s.deployment.SetGeneration(2)
+	require.NoError(t, s.awaitLists(t.Context()))
 }

@@ -13,6 +13,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -74,13 +75,27 @@ func (r *Reconciler) RestoreClaims(ctx context.Context) error {
 		return fmt.Errorf("cannot restore the claims: %w", err)
 	}
 
+	var here []*engine.Rollout
 	for _, s := range reconciliations {
 		if s.ref == nil {
-			s.Target.Prepare(s.rollout)
+			here = append(here, s.rollout)
 		}
 	}
 
+	r.Here.Prepare(here...)
 	r.restored = true
+	return nil
+}
+
+// awaitLists ends the first reconcile of a restored owner while its objects are being listed,
+// because most of it would be repeated after that. The end of each list enqueues the owner. A
+// deployment that was changed since its last status does not wait.
+func (s *reconciliation) awaitLists(context.Context) error {
+	changed := s.deployment != nil && s.deployment.GetGeneration() != s.deployment.ObjectDeploymentStatus().ObservedGeneration
+	if !s.listed && !changed && s.rollout.Pending(s.Target.Cluster) {
+		return queueing.ErrEnd
+	}
+	s.listed = true
 	return nil
 }
 

@@ -152,6 +152,8 @@ type state struct {
 	counted []types.UID
 	// retryValue is the last value of the retry annotation.
 	retryValue string
+	// listed means that the objects of restored revisions were listed, or were awaited for long.
+	listed bool
 	// background means that a deployment that is being deleted was not orphaned.
 	background bool
 	// attended is the time from which revisions of the deployment can progress; zero while they
