@@ -1,6 +1,7 @@
 package livestate
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -77,9 +78,43 @@ func (o observed) object(typ watch.EventType, text string) (runtime.Object, erro
 	}
 
 	live := &unstructured.Unstructured{}
-	if err := json.Unmarshal([]byte(text), &live.Object); err != nil {
+	rest, managed := reflector.CutManagedFields(text)
+	if err := json.Unmarshal(rest, &live.Object); err != nil {
 		return nil, fmt.Errorf("decode an object of a watch: %w", err)
 	}
+	if !managed.IsArray() {
+		return live, nil
+	}
+	if !gjson.Valid(managed.Raw) {
+		return nil, errors.New("decode an object of a watch: its managedFields are not valid JSON")
+	}
 
+	if metadata, isMap := live.Object["metadata"].(map[string]any); isMap {
+		metadata["managedFields"] = entries(managed)
+	}
 	return live, nil
+}
+
+// entries decodes managedFields, except that the fields of each entry stay JSON: they have about as
+// many parts as the rest of an object.
+func entries(managed gjson.Result) []any {
+	var all []any
+	managed.ForEach(func(_, entry gjson.Result) bool {
+		if !entry.IsObject() {
+			return true
+		}
+		fields := map[string]any{}
+		entry.ForEach(func(key, value gjson.Result) bool {
+			switch {
+			case value.Type == gjson.String:
+				fields[key.String()] = strings.Clone(value.String())
+			case value.IsObject():
+				fields[key.String()] = strings.Clone(value.Raw)
+			}
+			return true
+		})
+		all = append(all, fields)
+		return true
+	})
+	return all
 }

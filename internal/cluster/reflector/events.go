@@ -83,3 +83,13 @@ func (d frameDecoder) Decode(data []byte, gvk *schema.GroupVersionKind, into run
 	})
 	return obj, nil, err
 }
+
+// CutManagedFields returns the text of an object with null as its managed fields, and these.
+func CutManagedFields(text string) (rest []byte, fields gjson.Result) {
+	fields = gjson.Get(text, "metadata.managedFields")
+	if fields.Index == 0 {
+		return []byte(text), gjson.Result{}
+	}
+	rest = append(make([]byte, 0, len(text)), text[:fields.Index]...)
+	return append(append(rest, "null"...), text[fields.Index+len(fields.Raw):]...), fields
+}

@@ -355,3 +355,15 @@ func (b *measuredBody) Close() error {
 	}
 	return b.ReadCloser.Close()
 }
+
+func TestCutManagedFields(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]string{
+		`{"metadata":{"name":"a","managedFields":[{"manager":"]"}],"uid":"u"},"spec":{}}`: {`{"metadata":{"name":"a","managedFields":null,"uid":"u"},"spec":{}}`, `[{"manager":"]"}]`},
+		`{"metadata":{"name":"a"},"spec":{"managedFields":1}}`:                            {`{"metadata":{"name":"a"},"spec":{"managedFields":1}}`, ""},
+		`{}`: {`{}`, ""},
+	} {
+		rest, fields := CutManagedFields(text)
+		require.Equal(t, want, [2]string{string(rest), fields.Raw}, text)
+	}
+}

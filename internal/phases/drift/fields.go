@@ -9,7 +9,7 @@ import (
 
 // ManagedFields returns the managedFields of a live object. GetManagedFields copies them first and
 // converts them by reflection, which takes as long as the comparison of an object with its
-// template.
+// template. A watch leaves the fields of an entry as JSON.
 func ManagedFields(live *unstructured.Unstructured) []metav1.ManagedFieldsEntry {
 	metadata, _ := live.Object["metadata"].(map[string]any)
 	items, _ := metadata["managedFields"].([]any)
@@ -29,7 +29,10 @@ func ManagedFields(live *unstructured.Unstructured) []metav1.ManagedFieldsEntry 
 		if at, err := time.Parse(time.RFC3339, text(from["time"])); err == nil {
 			entry.Time = &metav1.Time{Time: at.Local()}
 		}
-		if fields, isMap := from["fieldsV1"].(map[string]any); isMap {
+		switch fields := from["fieldsV1"].(type) {
+		case string:
+			entry.FieldsV1 = metav1.NewFieldsV1(fields)
+		case map[string]any:
 			e.buf = e.buf[:0]
 			e.value(fields)
 			entry.FieldsV1 = metav1.NewFieldsV1(string(e.buf))

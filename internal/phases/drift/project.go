@@ -59,8 +59,7 @@ func Matches(names *objects.Names, template, live map[string]any, types *ListTyp
 // hasOtherWriter reports whether managedFields of an object name a manager of the object itself
 // other than the engine.
 func hasOtherWriter(names *objects.Names, live map[string]any) bool {
-	u := unstructured.Unstructured{Object: live}
-	return slices.ContainsFunc(u.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(ManagedFields(&unstructured.Unstructured{Object: live}), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Subresource == "" && !isApply(names, &entry) && !isUpdate(names, &entry)
 	})
 }
