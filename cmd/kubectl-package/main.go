@@ -5,8 +5,6 @@ package main
 import (
 	"os"
 
-	_ "golang.org/x/crypto/x509roots/fallback" // for machines without certificates, such as many CI images
-
 	"lockstep.run/lockstep/internal/cli"
 	"lockstep.run/lockstep/internal/ui"
 )

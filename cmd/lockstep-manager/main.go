@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/spf13/pflag"
-	_ "golang.org/x/crypto/x509roots/fallback" // for the image, which has no certificates on disk
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"lockstep.run/lockstep/internal/manager"

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	_ "golang.org/x/crypto/x509roots/fallback" // for the image and for many CI images, which have no certificates on disk
+
 	"lockstep.run/lockstep/internal/limits"
 )
 

@@ -1,5 +1,4 @@
-// Package rootcerts tests which certificate authorities programs trust.
-package rootcerts
+package outbound
 
 import (
 	"crypto/x509"
@@ -15,11 +14,9 @@ import (
 // inside is set in the process without certificates on disk.
 const inside = "LOCKSTEP_TEST_WITHOUT_CERTIFICATES"
 
-// Check runs the test again in a process that finds no certificates on disk, as in the image. It
-// expects that the certificates in the binary are trusted there, that others are not, and that an
-// authority can be added. Call it from the package of the program.
-func Check(t *testing.T) {
-	t.Helper()
+// A program that finds no certificates on disk, as in the image, trusts the ones in its binary and
+// no others, and an authority can be added.
+func TestRootCertificates(t *testing.T) {
 	if os.Getenv(inside) == "" {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 		cmd.Env = append(os.Environ(), inside+"=1", "SSL_CERT_FILE=/nonexistent", "SSL_CERT_DIR=/nonexistent")
@@ -40,7 +37,7 @@ func Check(t *testing.T) {
 	client := server.Client()
 	config := client.Transport.(*http.Transport).TLSClientConfig
 	config.RootCAs = nil
-	if _, err := client.Get(server.URL); err == nil { //nolint:bodyclose // there is none
+	if _, err := client.Get(server.URL); err == nil {
 		t.Fatal("a server of an unknown authority is trusted")
 	}
 
