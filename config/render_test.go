@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -164,9 +165,18 @@ func TestArgoCDKnowsTheHealthOfEveryKind(t *testing.T) {
 
 // render builds a kustomization and decodes each object strictly, so that a
 // field that its kind does not have is an error.
+// renders has functions that render a folder once, because it takes half a second. Tests only
+// read the objects.
+var renders sync.Map
+
+func once(folder string, render func() []runtime.Object) []runtime.Object {
+	f, _ := renders.LoadOrStore(folder, sync.OnceValue(render))
+	return f.(func() []runtime.Object)()
+}
+
 func render(t *testing.T, folder string) []runtime.Object {
 	t.Helper()
-	return renderFrom(t, filesys.MakeFsOnDisk(), folder)
+	return once(folder, func() []runtime.Object { return renderFrom(t, filesys.MakeFsOnDisk(), folder) })
 }
 
 func renderFrom(t *testing.T, fs filesys.FileSystem, folder string) []runtime.Object {

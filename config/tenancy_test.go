@@ -25,6 +25,12 @@ import (
 // with renders config with a component.
 func with(t *testing.T, component string) []runtime.Object {
 	t.Helper()
+	return once("with "+component, func() []runtime.Object { return renderFrom(t, overlay(t, component), "/overlay") })
+}
+
+// overlay is a folder of config with a component.
+func overlay(t *testing.T, component string) filesys.FileSystem {
+	t.Helper()
 	fs := filesys.MakeFsInMemory()
 	err := filepath.WalkDir(".", func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
@@ -37,9 +43,9 @@ func with(t *testing.T, component string) []runtime.Object {
 		return fs.WriteFile("/config/"+path, content)
 	})
 	require.NoError(t, err)
-	overlay := "resources: [../config]\ncomponents: [../config/" + component + "]\n"
-	require.NoError(t, fs.WriteFile("/overlay/kustomization.yaml", []byte(overlay)))
-	return renderFrom(t, fs, "/overlay")
+	kustomization := "resources: [../config]\ncomponents: [../config/" + component + "]\n"
+	require.NoError(t, fs.WriteFile("/overlay/kustomization.yaml", []byte(kustomization)))
+	return fs
 }
 
 // The component requires service accounts, and keeps the manager from addresses within.
