@@ -35,9 +35,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestMain checks 400 cases of each property, and 2,000 in the deep sweep.
+// TestMain checks 200 cases of each property, and 2,000 in the deep sweep.
 func TestMain(m *testing.M) {
-	checks := 400
+	checks := 200
 	if os.Getenv("LOCKSTEP_DEEP") != "" {
 		checks = 2000
 	}
