@@ -7,8 +7,9 @@
 //
 // Only the leader watches and writes. Every client except the Lease's goes
 // through leadership.Guard, so that the process does not write once it might
-// have lost the Lease. A standby holds no cache: it requests the Lease and
-// answers probes.
+// have lost the Lease. A standby requests the Lease and answers probes. It
+// caches Packages and revisions, because these have indices, but no managed
+// objects.
 //
 // Memory: GOMEMLIMIT is the upper limit: set it below the limit of the container, as
 // config does. A start collects little garbage. After an idle period, garbage is

@@ -26,8 +26,8 @@ type Settings[K comparable] struct {
 	// NamespaceOf returns the namespace of a request. Each has its turn; with nil there is one
 	// order of all.
 	NamespaceOf func(K) string
-	// Metrics read caches, which a standby does not have: they are collected once the controller
-	// has started. It can be nil.
+	// Metrics are collected once the controller has started, because a standby lacks some caches that
+	// they read. It can be nil.
 	Metrics prometheus.Collector
 	// Started is called when this process leads, before the first reconcile; it can enqueue
 	// requests, and can be nil.
