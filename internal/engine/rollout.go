@@ -168,6 +168,14 @@ func (r *Rollout) Keys() map[objects.Key]struct{} {
 	return keys
 }
 
+// Holds reports whether the owner holds the claims to all objects of a revision.
+func (r *Rollout) Holds(rev *Revision) bool {
+	return r.Claims != nil && !slices.ContainsFunc(rev.Keys(), func(key objects.Key) bool {
+		holder, _ := r.Claims.Holder(key)
+		return holder.UID != r.Owner.UID
+	})
+}
+
 // anyRevision reports whether a condition holds for any loaded revision.
 func (r *Rollout) anyRevision(is func(*Revision) bool) bool {
 	for _, rev := range r.revisions {

@@ -183,7 +183,9 @@ func (s *reconciliation) restorable(rev *engine.Revision) bool {
 // refresh copies the mutable fields of a set into its revision; fresh means that this process sees
 // the set for the first time.
 func (s *reconciliation) refresh(rev *engine.Revision, set corev1alpha1.GenericObjectSet, fresh bool) {
-	if fresh && !s.restored && s.phase == nil { // which has the annotations of its set
+	// A new session loads a set again whose claim was restored at the start. A phase has the
+	// annotations of its set.
+	if fresh && s.phase == nil && (!s.restored || s.rollout.Holds(rev)) {
 		rev.ClaimedAtCreation = objectsets.ClaimedAtCreation(set)
 	}
 	claimed := rev.Claimed() || rev.ClaimLost()

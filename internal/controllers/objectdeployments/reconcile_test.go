@@ -129,22 +129,38 @@ func TestRevisionIsMadeOnce(t *testing.T) {
 }
 
 // TestClaimOfAnEarlierProcess: a claim by the creation of a set is used when the claims are
-// restored at a start. Later the claims are in memory, and a mark that a user writes on a set of
-// their own does not claim anything.
+// restored at a start. Later the claims are in memory, also for a new session of the target, and a
+// mark that a user writes on a set of their own does not claim anything.
 func TestClaimOfAnEarlierProcess(t *testing.T) {
 	t.Parallel()
-	for _, restored := range []bool{false, true} {
-		s := reconciliationOf(nil, nil)
-		s.restored = restored
-		set, err := s.newSet(1)
-		require.NoError(t, err)
-		set.SetUID("set")
-		set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] = "true"
-		s.sets = []corev1alpha1.GenericObjectSet{set}
-		require.NoError(t, s.loadSets(t.Context()))
-		if rev := s.revisionOf(set); rev.Claimed() == restored {
-			t.Errorf("restored: %t: the set counts as claimed: %t", restored, rev.Claimed())
-		}
+	held := func(name string) objects.Key { return objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: name} }
+	for name, tc := range map[string]struct {
+		restored bool
+		held     []objects.Key
+		want     bool
+	}{
+		"at a start":                {want: true},
+		"later":                     {restored: true},
+		"later, some objects held":  {restored: true, held: []objects.Key{held("a")}},
+		"later, in another session": {restored: true, held: []objects.Key{held("a"), held("b")}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := reconciliationOf(nil, nil)
+			s.Target.Cluster, s.restored = liveOf(t, servesThings), tc.restored
+			s.deployment.ObjectDeploymentSpec().Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Objects: slices.Concat(
+				stored(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}`),
+				stored(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}}`),
+			)}}
+			require.NoError(t, s.rollout.Claims.Claim(s.rollout.Owner, tc.held))
+			set, err := s.newSet(1)
+			require.NoError(t, err)
+			set.SetUID("set")
+			set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] = "true"
+			s.sets = []corev1alpha1.GenericObjectSet{set}
+			require.NoError(t, s.loadSets(t.Context()))
+			require.Equal(t, tc.want, s.revisionOf(set).Claimed())
+		})
 	}
 }
 
