@@ -314,9 +314,9 @@ func (p *process) deliver(gk schema.GroupKind) bool { return p.cluster.Deliver(g
 func (p *process) sync(gk schema.GroupKind) bool    { return p.cluster.Sync(gk) }
 
 // see brings the caches of deployments and sets up to date, or only one of them, and wakes the
-// process like the predicates of the controller.
+// process like the predicates of the controller. A process starts with filled caches.
 func (p *process) see(only ...string) {
-	if !p.ownAway {
+	if !p.ownAway || p.view == nil {
 		p.view = observe(p.own, p.view, p.reconciler, func(*unstructured.Unstructured) { p.woken = true }, only...)
 	}
 }
