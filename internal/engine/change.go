@@ -42,7 +42,7 @@ func (s *step) change(ctx context.Context, dryRun bool) (*unstructured.Unstructu
 		return nil, refusal
 	}
 
-	a := attempt{answer: answer, refusal: refusal, prepared: prepared, dryRun: dryRun}
+	a := attempt{template: template, answer: answer, refusal: refusal, prepared: prepared, dryRun: dryRun}
 	a.reshaped = prepared == nil && s.reshaped(template) || prepared.surprised(answer)
 	if refusal == nil && !a.reshaped && !drift.Short(template, answer.Object, drift.LearnListTypes(answer.GetManagedFields())) {
 		if prepared != nil {
@@ -61,6 +61,7 @@ func (s *step) change(ctx context.Context, dryRun bool) (*unstructured.Unstructu
 
 // attempt is an apply that did not make the object match its template, or might not have.
 type attempt struct {
+	template map[string]any
 	answer   *unstructured.Unstructured
 	refusal  error
 	prepared *replacement
@@ -73,7 +74,7 @@ func (s *step) complete(ctx context.Context, a attempt) (*unstructured.Unstructu
 	r, implied, err := s.imply(ctx, a.answer)
 	switch {
 	case err != nil && a.refusal != nil:
-		return nil, s.immutable(ctx, reported(a.refusal, err))
+		return nil, s.immutable(ctx, a.template, reported(a.refusal, err))
 	case err != nil && !refused(err):
 		return nil, err
 	case err != nil:
@@ -359,16 +360,20 @@ type ImmutableError struct{ error }
 // Unwrap returns the refusal.
 func (e *ImmutableError) Unwrap() error { return e.error }
 
-// immutable returns a refusal as an ImmutableError if the API server would create the object.
-func (s *step) immutable(ctx context.Context, refusal error) error {
+// immutable returns the refusal of a template as an ImmutableError if the API server would create
+// the object, and still refuses the change: a webhook can stop refusing both between two requests.
+func (s *step) immutable(ctx context.Context, template map[string]any, refusal error) error {
 	obj, err := s.Desired.Object(s.Metadata)
 	if err != nil {
 		return err
 	}
 
 	// An object is validated before it is looked for.
-	if _, err := s.create(ctx, s.Key.Name, obj, true); err == nil || apierrors.IsAlreadyExists(err) {
-		return &ImmutableError{refusal}
+	if _, err := s.create(ctx, s.Key.Name, obj, true); err != nil && !apierrors.IsAlreadyExists(err) {
+		return refusal
 	}
-	return refusal
+	if _, err := s.send(ctx, template, apply.ApplyRequest{Force: true, DryRun: true}); !refused(err) {
+		return refusal
+	}
+	return &ImmutableError{refusal}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -141,6 +142,50 @@ func TestPanicOverAnAnswer(t *testing.T) {
 	}()
 	if rec.Failure == nil || rec.Content != differs {
 		t.Errorf("the object counts as one of content %x, failed by %+v", rec.Content, rec.Failure)
+	}
+}
+
+// TestImmutable: a refused change concerns an immutable field if a new object would be accepted. A
+// webhook that stops refusing both in between proves nothing, and its object must not be recreated.
+func TestImmutable(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		create, again error
+		want          bool
+	}{
+		"a field":                         {apierrors.NewAlreadyExists(schema.GroupResource{}, "object"), apierrors.NewInvalid(schema.GroupKind{}, "object", nil), true},
+		"refused by a webhook until then": {apierrors.NewAlreadyExists(schema.GroupResource{}, "object"), nil, false},
+		"changed meanwhile":               {apierrors.NewAlreadyExists(schema.GroupResource{}, "object"), apierrors.NewConflict(schema.GroupResource{}, "object", nil), false},
+		"invalid in a new object, too":    {apierrors.NewInvalid(schema.GroupKind{}, "object", nil), apierrors.NewInvalid(schema.GroupKind{}, "object", nil), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStep(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				answer := tc.again
+				if req.Method == http.MethodPost {
+					answer = tc.create
+				}
+				if req.URL.Query().Get("dryRun") == "" {
+					t.Errorf("%s without a dry run", req.Method)
+				}
+				var status apierrors.APIStatus
+				if !errors.As(answer, &status) {
+					_, _ = io.WriteString(w, shown)
+					return
+				}
+				body, _ := json.Marshal(status.Status())
+				w.WriteHeader(int(status.Status().Code))
+				_, _ = w.Write(body)
+			}), phases.Change, &objects.Observed{UID: "uid-read", ResourceVersion: "77"})
+			template, err := s.content(t.Context())
+			require.NoError(t, err)
+			refusal := errors.New("refused")
+			err = s.immutable(t.Context(), template, refusal)
+			var immutable *ImmutableError
+			require.Equal(t, tc.want, errors.As(err, &immutable))
+			require.Equal(t, true, errors.Is(err, refusal))
+		})
 	}
 }
 
