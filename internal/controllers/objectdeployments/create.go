@@ -139,7 +139,7 @@ func (s *reconciliation) createSet(ctx context.Context, number int64) (err error
 		}
 	}()
 
-	if err := s.recordCluster(ctx); err != nil {
+	if err := s.prepareTarget(ctx); err != nil {
 		return err
 	}
 	objectsets.Annotate(want, corev1alpha1.TargetClusterAnnotation, string(s.recordedCluster()))
@@ -178,7 +178,10 @@ func (s *reconciliation) createSet(ctx context.Context, number int64) (err error
 			s.of(rev.UID).reported = s.Now()
 			s.announceRollout(rev)
 		}
-		return s.listSets(ctx)
+		if err := s.listSets(ctx); err != nil {
+			return err
+		}
+		return s.endTakeBack(ctx, s.deployment)
 	}
 }
 

@@ -33,6 +33,9 @@ import (
 //   - A deployment that was restored from a backup with another UID is not in the references of its
 //     former sets and objects, so the garbage collector removes nothing from them. It has the mark
 //     until it has a set of its own.
+//   - A deployment of another cluster can have objects there before it has a set: a backup from
+//     before its first set restored it. It has the mark while its first set is created, because a
+//     set that is created after the garbage collector is done keeps its reference.
 
 // packageRetry is the delay of a reconcile that would adopt objects for a Package that is
 // being deleted.

@@ -88,6 +88,13 @@ func (s *simulation) save() {
 	s.backups = append(s.backups, backup{s.own.Backup(), s.server.Backup()})
 }
 
+// saveWithoutSet makes a backup right before the engine creates the first set.
+func (s *simulation) saveWithoutSet() {
+	for s.deployment().Annotations[corev1alpha1.TargetClusterAnnotation] == "" && s.engine.step() {
+	}
+	s.save()
+}
+
 // restoreHome takes our own kinds back to a backup. A snapshot of etcd keeps the UIDs, and includes
 // the objects if they are in the same cluster; otherwise they have new UIDs and no statuses. The
 // process is restarted.

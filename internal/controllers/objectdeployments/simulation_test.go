@@ -117,9 +117,16 @@ func TestEngine(t *testing.T) {
 func TestOrphaningDeletion(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		s := newSimulation(t, false)
+		s := newSimulation(t, uniform(4).Draw(t, "remote") == 3)
 		defer func() { s.engine.crash() }()
+		s.chaos = false
+		if s.remote {
+			s.saveWithoutSet()
+		}
 		s.converge()
+		if s.remote && rapid.Bool().Draw(t, "rewound") {
+			s.restoreHome()
+		}
 		// Without faults of requests: these have the engine look again.
 		s.chaos = rapid.Bool().Draw(t, "chaos")
 		if rapid.Bool().Draw(t, "stripped") {

@@ -107,6 +107,18 @@ func (s *reconciliation) recordCluster(ctx context.Context) error {
 	return s.annotate(ctx, s.top(), corev1alpha1.TargetClusterAnnotation, string(s.Target.ID))
 }
 
+// prepareTarget is recordCluster before the creation of a set. Until the first set in another
+// cluster exists, an orphaning deletion leaves no trace, so the deployment is marked meanwhile.
+func (s *reconciliation) prepareTarget(ctx context.Context) error {
+	if s.ref == nil || len(s.sets) > 0 || objectsets.Orphaned(s.deployment) {
+		return s.recordCluster(ctx)
+	}
+	return s.patch(ctx, s.deployment, func() {
+		objectsets.Annotate(s.deployment, corev1alpha1.TargetClusterAnnotation, string(s.Target.ID))
+		objectsets.Annotate(s.deployment, corev1alpha1.OrphanedAnnotation, corev1alpha1.OrphanedTakingBack)
+	})
+}
+
 // abandoned reports whether the owner is being deleted and leaves its objects in the target. The
 // target is then not contacted, so it does not matter whether it answers.
 func (s *reconciliation) abandoned() bool {

@@ -22,6 +22,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/test/require"
 )
@@ -151,6 +152,64 @@ func TestTakingBackIsMarked(t *testing.T) {
 			s.rollout.Plan().Steps = []phases.Step{step}
 			_, err := s.Target.Background(t.Context(), s.rollout, s.kept())
 			if apierrors.IsConflict(err) != (tc.behind && slices.Contains(tc.want, "mark")) {
+				t.Error(err)
+			}
+			require.Equal(t, tc.want, did)
+		})
+	}
+}
+
+// A deployment of another cluster can have objects there before it has a set, because a backup
+// restored it. It is marked before the first set is created, under the state that shows that it
+// stays, and only until then.
+func TestFirstSetIsMarked(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		remote, another, deleted bool
+		want                     []string
+	}{
+		"in another cluster":          {remote: true, want: []string{"mark", "create", "unmark"}},
+		"in another cluster, deleted": {remote: true, deleted: true, want: []string{"mark"}},
+		"a later one":                 {remote: true, another: true, want: []string{"create"}},
+		"in the same cluster":         {want: []string{"create"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "shop", UID: "deployment", Finalizers: []string{corev1alpha1.CachedFinalizer},
+			}}
+			if tc.another {
+				metav1.SetMetaDataAnnotation(&dep.ObjectMeta, corev1alpha1.TargetClusterAnnotation, "one")
+			}
+			server := newServer().WithObjects(dep).Build()
+			known := &corev1alpha1.ObjectDeployment{}
+			require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(dep), known))
+			if tc.deleted {
+				require.NoError(t, server.Delete(t.Context(), dep))
+			}
+			var did []string
+			c := interceptor.NewClient(server, interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+					did = append(did, "create")
+					return c.Create(ctx, obj, opts...)
+				},
+				Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+					did = append(did, "unmark")
+					if objectsets.Orphaned(obj) {
+						did[len(did)-1] = "mark"
+					}
+					return c.Patch(ctx, obj, patch, opts...)
+				},
+			})
+			s := reconciliationOf(c, server)
+			s.deployment, s.Target.ID = known, "one"
+			if tc.remote {
+				s.ref = &corev1alpha1.TargetReference{}
+			}
+			if tc.another {
+				s.sets = []corev1alpha1.GenericObjectSet{setOf("shop-1", false)}
+			}
+			if err := s.createSet(t.Context(), 2); apierrors.IsConflict(err) != tc.deleted {
 				t.Error(err)
 			}
 			require.Equal(t, tc.want, did)
