@@ -19,6 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/schemas"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
@@ -187,6 +188,28 @@ func TestImmutable(t *testing.T) {
 			require.Equal(t, true, errors.Is(err, refusal))
 		})
 	}
+}
+
+// TestLostRelabel: labels that the engine has written itself, by a write whose answer was lost, are
+// not corrected as another manager's change. The object is verified.
+func TestLostRelabel(t *testing.T) {
+	t.Parallel()
+	labelled := func(instance string) string {
+		return strings.Replace(shown, `"labels":{`, `"labels":{"app.kubernetes.io/instance":"`+instance+`",`, 1)
+	}
+	s := newStep(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		instance := "written"
+		if req.Method == http.MethodPatch {
+			instance = "wanted"
+		}
+		_, _ = io.WriteString(w, labelled(instance))
+	}), phases.Verify, &objects.Observed{UID: "uid-read", ResourceVersion: "77", ProjectedBy: objects.Digest{2}})
+	s.Metadata.Labels, s.Labels = map[string]string{"app.kubernetes.io/instance": "wanted"}, objects.Digest{1}
+	rec := s.run.rollout.applied.At(s.Key)
+	rec.Content, rec.UID, rec.Template = s.Desired.Content, s.Live.UID, tracking.TemplateID(s.Desired, s.Labels, s.run.rollout.Owner)
+	require.NoError(t, s.verify(t.Context()))
+	require.Equal(t, differs, rec.Content)
 }
 
 // TestReported: the right one of two refusals is reported, and neither quotes the object.

@@ -20,7 +20,7 @@ func (s *step) verify(ctx context.Context) error {
 		}
 		s.Live = obs
 		defer s.converted(watched)
-		if s.compared(id) {
+		if watched.ProjectedBy.IsZero() && s.compared(id) {
 			return nil
 		}
 	}
@@ -58,8 +58,9 @@ func (s *step) verify(ctx context.Context) error {
 	return nil
 }
 
-// compared reports whether this process has written or verified this template on the object: then
-// its values decide.
+// compared reports whether this process has written or verified this template on the object. For a
+// watch in another version, its values then decide. Otherwise the template was replaced since: by a
+// write of other labels, whose answer was lost, and which is not another manager's change.
 func (s *step) compared(id objects.Digest) bool {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
