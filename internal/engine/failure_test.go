@@ -195,7 +195,7 @@ func TestImmutable(t *testing.T) {
 func TestLostRelabel(t *testing.T) {
 	t.Parallel()
 	labelled := func(instance string) string {
-		return strings.Replace(shown, `"labels":{`, `"labels":{"app.kubernetes.io/instance":"`+instance+`",`, 1)
+		return strings.Replace(shown, `"package-operator.run/cache":"True"`, `"app.kubernetes.io/instance":"`+instance+`"`, 1)
 	}
 	s := newStep(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
