@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
@@ -49,10 +48,13 @@ func (r *Rollout) kinds() sets.Set[schema.GroupKind] {
 	return kinds
 }
 
-// Pending reports whether a kind of the owner's objects is being listed for the first time.
-func (r *Rollout) Pending(live cluster.LiveState) bool {
+// Pending makes the tracker and the watches follow the owner, and reports whether a kind of its
+// objects is being listed for the first time. The end of the list then enqueues the owner.
+func (e *Engine) Pending(r *Rollout) bool {
+	r.loseOverruled()
+	e.follow(r, false)
 	for gk := range r.kinds() {
-		if live.State(gk).Pending {
+		if e.Cluster.State(gk).Pending {
 			return true
 		}
 	}

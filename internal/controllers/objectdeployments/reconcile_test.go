@@ -393,7 +393,10 @@ func TestTimelineAloneIsNotWritten(t *testing.T) {
 type lists struct {
 	cluster.Cluster
 	pending bool
+	used    []string
 }
+
+func (l *lists) Use(owner string, _ []schema.GroupKind) { l.used = append(l.used, owner) }
 
 func (l *lists) State(schema.GroupKind) livestate.KindState {
 	return livestate.KindState{Served: true, Pending: l.pending}
@@ -413,6 +416,12 @@ func TestAwaitLists(t *testing.T) {
 	if err := s.awaitLists(t.Context()); !errors.Is(err, queueing.ErrEnd) {
 		t.Errorf("during the first list: %v", err)
 	}
+	// The end of the list enqueues only owners that are known to use the kind.
+	require.Equal(t, []string{s.rollout.Owner.String()}, here.used)
+	woken := 0
+	s.Target.Tracker.Wake = func(objects.OwnerKey) { woken++ }
+	s.Target.Tracker.KindChanged(schema.GroupKind{Kind: "ConfigMap"})
+	require.Equal(t, 1, woken)
 	here.pending = false
 	require.NoError(t, s.awaitLists(t.Context()))
 	here.pending = true

@@ -92,7 +92,7 @@ func (r *Reconciler) RestoreClaims(ctx context.Context) error {
 // deployment that was changed since its last status does not wait.
 func (s *reconciliation) awaitLists(context.Context) error {
 	changed := s.deployment != nil && s.deployment.GetGeneration() != s.deployment.ObjectDeploymentStatus().ObservedGeneration
-	if !s.listed && !changed && s.rollout.Pending(s.Target.Cluster) {
+	if !s.listed && !changed && s.Target.Pending(s.rollout) {
 		return queueing.ErrEnd
 	}
 	s.listed = true
