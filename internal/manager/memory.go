@@ -14,14 +14,13 @@ import (
 )
 
 const (
-	// startMost is the longest start of a process, which ends with its first idlePeriod. Until then
-	// garbage is collected only once one part in startShare of the memory is full, because the
-	// objects that it reads stay, and collecting garbage took a third of the CPU time of a restart.
-	// A pause does not end it: the API server can take a second to prepare a list.
+	// startQuiet is a time without allocations that ends the start of a process, after at most
+	// startMost. Until then garbage is collected only once one part in startShare of the memory is
+	// full, because the objects that it reads stay, and collecting garbage took a third of the CPU
+	// time of a restart.
+	startQuiet = 500 * time.Millisecond
 	startMost  = 2 * time.Minute
 	startShare = 2
-	// startLook is the time between two looks at the memory during the start.
-	startLook = 500 * time.Millisecond
 	// idlePeriod is the time without allocations after which memory is given back.
 	idlePeriod = 10 * time.Second
 	// idleBytes is the amount of allocation of an idle process, for renewals of the Lease and
@@ -59,14 +58,14 @@ func start(ctx context.Context, most int64) {
 	debug.SetMemoryLimit(limit)
 	defer debug.SetMemoryLimit(most)
 
-	last, since := allocated(), time.Now()
+	last := allocated()
 	ended := func(context.Context) (bool, error) {
-		if now := allocated(); now-last > idleBytes {
-			last, since = now, time.Now()
-		}
-		return time.Since(since) >= idlePeriod || read("/gc/heap/live:bytes") > uint64(limit/2), nil //nolint:gosec // positive
+		now := allocated()
+		quiet := now-last <= idleBytes
+		last = now
+		return quiet || read("/gc/heap/live:bytes") > uint64(limit/2), nil //nolint:gosec // positive
 	}
-	_ = wait.PollUntilContextTimeout(ctx, startLook, startMost, false, ended) // the time is up, or ctx ends
+	_ = wait.PollUntilContextTimeout(ctx, startQuiet, startMost, false, ended) // the time is up, or ctx ends
 }
 
 // allocated returns the bytes allocated since the start.
