@@ -130,7 +130,8 @@ func (w *Waiter) unnoticed(ctx context.Context, s progress.State) string {
 	if silence := w.Cluster.Silence(ctx, time.Now()); silence > 0 {
 		return fmt.Sprintf("no manager has renewed its Lease for %s: is lockstep-manager running?", duration.HumanDuration(silence))
 	}
-	if !s.Observed {
+	// A deletion that waits for others' finalizers reports nothing.
+	if !s.Observed && !s.Deleting {
 		return progress.Unnoticed
 	}
 	return ""
