@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// maxDepth limits the nesting of an event as encoding/json does, because its readers are recursive.
+const maxDepth = 10_000
+
 // framer reads the frames of a watch, which are JSON objects. Apimachinery's framer also validates
 // them, which takes longer than to decode them, and keeps a frame of any size in memory.
 type framer struct{ runtime.Framer }
@@ -74,7 +77,9 @@ func (f *frames) scan(chunk []byte) (start, end int, err error) {
 		case f.quoted:
 			f.escaped = c == '\\'
 		case c == '{' || c == '[':
-			f.depth++
+			if f.depth++; f.depth > maxDepth {
+				return 0, 0, fmt.Errorf("an event of a watch is nested deeper than %d levels", maxDepth)
+			}
 		case c == '}' || c == ']':
 			if f.depth--; f.depth == 0 {
 				return start, i + 1, nil

@@ -193,13 +193,13 @@ func TestNamed(t *testing.T) {
 // readFrames reads a stream with a buffer of a size.
 func readFrames(r io.Reader, size int) (all []string, err error) {
 	in, data := framer{}.NewFrameReader(io.NopCloser(r)), make([]byte, size)
-	frame := ""
+	var frame []byte
 	for {
 		n, err := in.Read(data)
-		frame += string(data[:n])
+		frame = append(frame, data[:n]...)
 		switch {
 		case err == nil:
-			all, frame = append(all, frame), ""
+			all, frame = append(all, string(frame)), nil
 		case !errors.Is(err, io.ErrShortBuffer):
 			return all, err
 		}
@@ -233,6 +233,10 @@ func TestFrames(t *testing.T) {
 	}
 	if got, err := readFrames(strings.NewReader(`{}<html>{}`), 100); err == nil || errors.Is(err, io.EOF) || len(got) != 1 {
 		t.Errorf("no JSON: %q, %v", got, err)
+	}
+	deepest := strings.Repeat("{[", maxDepth/2) + strings.Repeat("]}", maxDepth/2)
+	if got, err := readFrames(strings.NewReader(deepest+`{"a":`+deepest), 100); len(got) != 1 || err == nil || !strings.Contains(err.Error(), "nested deeper than 10000") {
+		t.Errorf("%d frames of deep ones, then %v", len(got), err)
 	}
 }
 
