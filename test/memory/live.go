@@ -16,6 +16,7 @@ import (
 type watched struct {
 	records livestate.Records
 	synced  bool
+	slow    bool // the first list takes so long that it is not awaited
 	relist  bool
 	listing int64
 	next    int   // index of the next event
@@ -45,9 +46,17 @@ func (c *Cluster) State(gk schema.GroupKind) livestate.KindState {
 	}
 	s := livestate.KindState{Served: true, Namespaced: !k.ClusterScoped, Custom: k.Custom, Version: k.Version}
 	if w := c.kinds[gk]; w != nil {
-		s.Synced, s.Pending, s.Listing = w.synced, !w.synced, w.listing
+		s.Synced, s.Pending, s.Listing = w.synced, !w.synced && !w.slow, w.listing
 	}
 	return s
+}
+
+// Slow lets the first list of a kind take too long to be awaited.
+func (c *Cluster) Slow(gk schema.GroupKind) {
+	if w := c.kinds[gk]; w != nil && !w.synced && !w.slow {
+		w.slow = true
+		c.KindChanged(gk)
+	}
 }
 
 // Observed returns the record of an object.

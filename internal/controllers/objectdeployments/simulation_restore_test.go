@@ -156,7 +156,7 @@ func (s *simulation) readSets() {
 			continue
 		}
 		if is := s.ever[set.UID]; is != nil {
-			is.claimed, is.opened, is.begun, is.ready, is.archived = false, 0, 0, 0, false
+			is.claimed, is.opened, is.begun, is.ready, is.archived, is.proved = false, 0, 0, 0, false, false
 			if objectsets.Renumbered(set) { // it was activated, and the later number is undone, too
 				is.number = set.Status.Revision
 			}

@@ -239,6 +239,11 @@ func (s *simulation) act(name string) {
 			s.engine.see() // own writes are remembered until then
 		}
 		s.now = s.now.Add(d)
+		if d > 15*time.Second { // as long as a list is awaited
+			for _, gk := range kinds {
+				s.engine.cluster.Slow(gk)
+			}
+		}
 	case "calm":
 		s.calm()
 	case "crash":
