@@ -29,7 +29,7 @@ func (r *release) compile(ctx context.Context, scratch, name string, p platform)
 	fmt.Fprintf(os.Stderr, "building %s for %s\n", name, p)
 	path = filepath.Join(scratch, name+"-"+p.os+"-"+p.arch)
 	_, err = command(ctx, []string{"GOOS=" + p.os, "GOARCH=" + p.arch, "GOFLAGS=-mod=readonly"}, "go", "build",
-		"-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X lockstep.run/lockstep/internal/kube/version.Version="+r.version,
+		"-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X lockstep.run/lockstep/internal/kube/version.Version="+r.version,
 		"-o", path, "./cmd/"+name)
 	return path, err
 }

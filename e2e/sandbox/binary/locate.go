@@ -125,5 +125,5 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 // the manager then takes the packages that both need from Go's build cache. Compilers are short
 // processes, so collecting their garbage wastes a tenth of the time.
 func buildEnv() []string {
-	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOGC=400", "GOWORK=off")
+	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -gcflags=all=-dwarf=false", "GOGC=400", "GOWORK=off")
 }
