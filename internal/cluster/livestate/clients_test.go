@@ -12,8 +12,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestObjectsOfWatches: an object of a watch is as the API server sent it, but that the fields of
-// its managers are text, as drift.ManagedFields returns them.
+// TestObjectsOfWatches: an object of a watch is as the API server sent it, except that the fields
+// of its managers are text, as drift.ManagedFields returns them.
 func TestObjectsOfWatches(t *testing.T) {
 	t.Parallel()
 	decode := observed{func(name, types.UID, string) bool { return false }}.object
@@ -41,7 +41,7 @@ func TestObjectsOfWatches(t *testing.T) {
 
 	for _, text := range []string{`{"metadata":{"managedFields":[{"fieldsV1":{"a":}}]}}`, `{"metadata":{"managedFields":[}}`, `{"metadata":{"name":}}`, ``} {
 		if _, err := decode(watch.Added, text); err == nil {
-			t.Errorf("%s is no JSON", text)
+			t.Errorf("%s is not valid JSON, and was decoded", text)
 		}
 	}
 }

@@ -253,8 +253,9 @@ func knownMetadata(meta any) (map[string]any, error) {
 	return typedMetadata(meta)
 }
 
-// isPlain reports whether metadata has only names, labels and annotations, as almost all has: the
-// API server stores these as they are, and to find that out by types takes several times as long.
+// isPlain reports whether metadata has only names, labels and annotations, as almost all metadata
+// has: the API server stores these as they are, and to find that out by types takes several times as
+// long.
 func isPlain(meta map[string]any) bool {
 	for name, field := range meta {
 		plain := false
