@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"slices"
@@ -45,6 +46,8 @@ type Cluster struct {
 	Host string
 	// Config is nil in tests without an API server.
 	Config *rest.Config
+
+	clock *clock
 }
 
 // Connect creates a client from the kubeconfig and the flags. It sends no request yet. Warnings of
@@ -64,6 +67,8 @@ func Connect(getter genericclioptions.RESTClientGetter, warnings io.Writer) (*Cl
 	config.WarningHandler = rest.NewWarningWriter(escaped{warnings}, rest.WarningWriterOptions{Deduplicate: true})
 	// The default of client-go, 5 requests per second, is too slow for whole catalogues.
 	config.QPS, config.Burst = 50, 100
+	server := &clock{}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{next, server} })
 	c, err := New(config.Host, namespace, func(o client.Options) (client.WithWatch, error) {
 		return client.NewWithWatch(config, o)
 	})
@@ -71,7 +76,7 @@ func Connect(getter genericclioptions.RESTClientGetter, warnings io.Writer) (*Cl
 		return nil, explainConfig(err)
 	}
 
-	c.Config, c.NamespaceGiven = config, given
+	c.Config, c.NamespaceGiven, c.clock = config, given, server
 	return c, nil
 }
 

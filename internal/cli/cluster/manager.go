@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -36,8 +38,8 @@ func (c *Cluster) Delay(ctx context.Context) string {
 	case apierrors.IsForbidden(err):
 	case err != nil:
 		return "the API server answers: " + err.Error()
-	case silence(&lease, begin) > 0:
-		return fmt.Sprintf("no manager has renewed its Lease for %s: is lockstep-manager running?", duration.HumanDuration(silence(&lease, begin)))
+	case c.silence(&lease) > 0:
+		return fmt.Sprintf("no manager has renewed its Lease for %s: is lockstep-manager running?", duration.HumanDuration(c.silence(&lease)))
 	}
 
 	if took > slowAnswer {
@@ -49,18 +51,51 @@ func (c *Cluster) Delay(ctx context.Context) string {
 // Silence returns how long no manager has renewed its Lease, at the cost of one request. It is zero
 // if a manager runs, or if the Lease cannot be read: it might be in another namespace, or
 // forbidden.
-func (c *Cluster) Silence(ctx context.Context, now time.Time) time.Duration {
+func (c *Cluster) Silence(ctx context.Context) time.Duration {
 	var lease coordinationv1.Lease
 	if c.Get(ctx, leaseKey, &lease) != nil {
 		return 0
 	}
-	return silence(&lease, now)
+	return c.silence(&lease)
 }
 
-// silence is zero for a Lease that is renewed. Clocks can differ by the duration of the Lease.
-func silence(lease *coordinationv1.Lease, now time.Time) time.Duration {
-	if lease.Spec.RenewTime == nil || now.Sub(lease.Spec.RenewTime.Time) <= 2*limits.LeaseDuration {
+// silence is zero for a Lease that is renewed. The clocks of the API server and of the manager can
+// differ by the duration of the Lease.
+func (c *Cluster) silence(lease *coordinationv1.Lease) time.Duration {
+	if lease.Spec.RenewTime == nil {
 		return 0
 	}
-	return now.Sub(lease.Spec.RenewTime.Time)
+	if silence := c.clock.now().Sub(lease.Spec.RenewTime.Time); silence > 2*limits.LeaseDuration {
+		return silence
+	}
+	return 0
+}
+
+// clock is the API server's: a workstation's can be wrong by minutes.
+type clock struct{ ahead atomic.Int64 }
+
+// now is the local time before the first answer, and if c is nil, as in tests.
+func (c *clock) now() time.Time {
+	if c == nil {
+		return time.Now()
+	}
+	return time.Now().Add(time.Duration(c.ahead.Load()))
+}
+
+// dated reads the time from each answer, which has it in seconds.
+type dated struct {
+	http.RoundTripper
+	clock *clock
+}
+
+// RoundTrip implements http.RoundTripper.
+func (d dated) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := d.RoundTripper.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
+		d.clock.ahead.Store(int64(time.Until(date)))
+	}
+	return answer, nil
 }

@@ -145,7 +145,7 @@ func (c *Command) WarnOfSilence(ctx context.Context, cl *cluster.Cluster) {
 	if c.Output.Wanted() {
 		return
 	}
-	if silence := cl.Silence(ctx, time.Now()); silence > 0 {
+	if silence := cl.Silence(ctx); silence > 0 {
 		fmt.Fprintf(c.Streams.ErrOut, "Warning: no manager has renewed its Lease for %s, so this might be outdated: is lockstep-manager running?\n",
 			duration.HumanDuration(silence))
 	}

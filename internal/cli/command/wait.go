@@ -127,7 +127,7 @@ func (w *Waiter) unnoticed(ctx context.Context, s progress.State) string {
 
 	ctx, cancel := context.WithTimeout(ctx, RefineInterval)
 	defer cancel()
-	if silence := w.Cluster.Silence(ctx, time.Now()); silence > 0 {
+	if silence := w.Cluster.Silence(ctx); silence > 0 {
 		return fmt.Sprintf("no manager has renewed its Lease for %s: is lockstep-manager running?", duration.HumanDuration(silence))
 	}
 	// A deletion that waits for others' finalizers reports nothing.
