@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/objects/spelling"
 )
@@ -47,6 +48,7 @@ func (c *check) run() *object {
 	c.gvk()
 	c.identity()
 	c.serverFields()
+	c.stringData()
 	c.scope()
 	annotations := c.ignoredFields(c.annotations())
 	c.labels()
@@ -159,6 +161,20 @@ func (c *check) identity() {
 		c.out.namespace = namespace
 	default:
 		c.invalid("metadata.namespace", "Put it in quotes.", "the namespace is not a text")
+	}
+}
+
+// stringData refuses values of a Secret that are not texts, such as numbers, as the API server does.
+// It never sees them, because the engine moves stringData into data.
+func (c *check) stringData() {
+	values, _ := c.body["stringData"].(map[string]any)
+	if c.out.gvk.GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
+		return
+	}
+	for _, name := range sortedKeys(values) {
+		if _, isText := values[name].(string); !isText && values[name] != nil {
+			c.invalid(document.Child("stringData", name), "Put it in quotes.", "the value is not a text")
+		}
 	}
 }
 

@@ -176,6 +176,10 @@ func TestObjectProblems(t *testing.T) {
 		{"reserved annotation", annotated("package-operator.run/owners", "x"), namespaced(), "a package must not set it. Remove it; the engine sets it."},
 		{"reserved label", meta("labels: {package-operator.run/generated: 'true'}"), namespaced(), "a package must not set it. Remove it; the engine sets it."},
 		{"annotation that is not a text", annotated("a", "1"), namespaced(), "Annotation invalid in a.yaml idx 0 line 7: v1 ConfigMap a: metadata.annotations.a: the value is not a text. Put it in quotes."},
+		{
+			"number in a Secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: a, annotations: {package-operator.run/phase: first}}\nstringData:\n  user: a\n  password: 12345678\n  none:", namespaced(),
+			"Object invalid in a.yaml idx 0 line 6: v1 Secret a: stringData.password: the value is not a text. Put it in quotes.",
+		},
 		{"large annotation", annotated("a", strings.Repeat("x", limits.AnnotationBytes)), namespaced(), fmt.Sprintf("the API server's limit is %d", limits.AnnotationBytes)},
 		{"label value", meta("labels: {a: 'b c'}"), namespaced(), `Labels invalid in a.yaml idx 0 line 7: v1 ConfigMap a: metadata.labels.a: "b c" is not a valid label value`},
 		{"label key", meta("labels: {'a b': c}"), namespaced(), `"a b" is not a valid key`},

@@ -124,7 +124,7 @@ func (d *Desired) Object(metadata ManagedMetadata) (map[string]any, error) {
 }
 
 // encodeStringData moves stringData into data. The API server never returns stringData, so drift
-// would be invisible there.
+// would be invisible there. A value that is not a text stays one that the API server refuses.
 func encodeStringData(secret map[string]any) {
 	plain, ok := secret["stringData"].(map[string]any)
 	if !ok {
@@ -132,8 +132,13 @@ func encodeStringData(secret map[string]any) {
 	}
 	data := entries(secret, "data")
 	for k, v := range plain {
-		if s, ok := v.(string); ok {
-			data[k] = base64.StdEncoding.EncodeToString([]byte(s))
+		switch v := v.(type) {
+		case string:
+			data[k] = base64.StdEncoding.EncodeToString([]byte(v))
+		case nil:
+			data[k] = ""
+		default:
+			data[k] = v
 		}
 	}
 	delete(secret, "stringData")
