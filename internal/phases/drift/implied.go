@@ -36,6 +36,8 @@ type Implied struct {
 	open    map[pathID]bool
 	yielded []string
 	tried   attempt
+	// first is the state before any field yielded; nil if none did.
+	first *attempt
 	// fresh is a new object of the template, as in the API server's answer to its creation.
 	fresh map[string]any
 	// former are the templates that were applied before.
@@ -134,14 +136,19 @@ func (m *Implied) Yielded() []string {
 }
 
 // Open keeps other managers' fields below empty maps and lists of the template if the answer to an
-// update lacks these. The API server drops them, so they state nothing. It reports whether the
-// object changes.
+// update lacks these. The API server drops them, so they state nothing. Fields that yielded are put
+// back then, because the emptied ones may have been the conflict, as a mount without its volume. It
+// reports whether the object changes.
 func (m *Implied) Open(answer map[string]any) bool {
 	changed := false
 	emptied(rootPath, m.template, m.live, answer, func(path pathID) {
 		changed = changed || !m.open[path]
 		m.open[path] = true
 	})
+	if changed && m.first != nil {
+		m.others, m.ours, m.yielded = m.first.others, m.first.ours, m.first.yielded
+		m.tried, m.first = attempt{}, nil
+	}
 	return changed
 }
 

@@ -136,6 +136,19 @@ func TestImpliedOpen(t *testing.T) {
 		t.Error("a map that the API server drops is opened once")
 	}
 	require.Equal(t, yamltest.Decode(t, `{dropped: {a: 1}, kept: {}}`), m.Object()["spec"])
+
+	// An injected mount is refused without its volume, which the template empties, but states nothing.
+	const injected = `{volumes: [{name: v}], containers: [{name: web, mounts: [{path: s, volume: v}]}]}`
+	m = imply(t, `{kind: D, spec: {volumes: [], containers: [{name: web}]}}`, `{kind: D, metadata: {managedFields: [`+byHand+`{"f:spec": {
+		"f:volumes": {'k:{"name":"v"}': {".": {}, "f:name": {}}},
+		"f:containers": {'k:{"name":"web"}': {"f:mounts": {'k:{"path":"s"}': {".": {}, "f:path": {}, "f:volume": {}}}}}}}}]}, spec: `+injected+`}`)
+	if !m.Yield([]string{"spec.containers[0].mounts[0].volume"}) || len(m.Yielded()) != 1 {
+		t.Error("the mount does not yield")
+	}
+	if !m.Open(yamltest.Decode(t, `{kind: D, spec: {containers: [{name: web}]}}`)) || len(m.Yielded()) != 0 {
+		t.Error("the volumes are not opened, or the mount still yields")
+	}
+	require.Equal(t, yamltest.Decode(t, injected), m.Object()["spec"])
 }
 
 func TestYield(t *testing.T) {

@@ -24,6 +24,9 @@ func (m *Implied) Yield(causes []string) bool {
 	} else {
 		m.tried = attempt{causes: at, others: slices.Clone(m.others), ours: m.ours, yielded: m.yielded}
 	}
+	if m.first == nil {
+		m.first = &attempt{others: slices.Clone(m.others), ours: m.ours, yielded: m.yielded}
+	}
 
 	i := 0
 	for fields := range m.candidates(causes) {
