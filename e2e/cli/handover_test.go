@@ -110,6 +110,44 @@ func TestAdoptAndRelease(t *testing.T) {
 	releases(t, env, ns, page)
 }
 
+// An object that another client creates after the rollout has begun is adopted by the command that
+// the refusal names, although its phase has started.
+func TestAdoptOfALaterObject(t *testing.T) {
+	t.Parallel()
+	env := harness.Shared(t)
+	const ns = "handover-later"
+	env.Namespace(t, ns)
+	image := env.Push(t, "handover-later:v1", harness.Files{
+		"manifest.yaml": harness.Manifest("web", []string{"config", "deploy"}, `  availabilityProbes:
+  - selector: {kind: {group: "", kind: ConfigMap}}
+    probes: [{fieldsEqual: {fieldA: .data.value, fieldB: .metadata.annotations.ready}}]
+`),
+		"settings.yaml": harness.ConfigMap("settings", "config", "new"),
+		"late.yaml":     harness.ConfigMap("late", "deploy", "new"),
+	})
+	ok(t, env, "install", image, "web", "-n", ns, "--wait=false")
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "settings"}}
+	harness.Eventually(t, harness.Patience, "the first phase to be written", func(ctx context.Context) error {
+		return env.Client.Get(ctx, client.ObjectKeyFromObject(settings), settings)
+	})
+	late := legacy(t, env, ns, "late", "kubectl-create")
+	for _, name := range []string{"late", "settings"} {
+		harness.Edit(t, env, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}, func(cm *corev1.ConfigMap) {
+			metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "ready", "new")
+		})
+	}
+	harness.Eventually(t, harness.Patience, "the collision to be reported", func(ctx context.Context) error {
+		r := run(t, env, "explain", "package/web", "-n", ns)
+		if !strings.Contains(r.out, "exists already and nothing controls it") {
+			return errors.New(r.out)
+		}
+		return nil
+	})
+	ok(t, env, "adopt", "cm/late", "--into", "web", "-n", ns, "--yes")
+	env.WaitAvailable(t, ns, "web")
+	require.Equal(t, state{UID: late, Controller: "ObjectDeployment web", Value: "new", Managed: true}, stateOf(t, env, ns, "late"))
+}
+
 // second installs a package that also contains the ConfigMap page.
 func second(t *testing.T, env *harness.Env, ns string) string {
 	t.Helper()

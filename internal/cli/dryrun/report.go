@@ -158,17 +158,20 @@ func (s *simulation) change(key objects.Key) (c Change, changed bool) {
 
 // rewritten returns the action for an object that exists before and after, and its former owner.
 // The action is empty for an unchanged object.
-func (s *simulation) rewritten(key objects.Key, o *object, fields int) (action Action, from string) {
+func (s *simulation) rewritten(key objects.Key, o *object, changes int) (action Action, from string) {
 	if o.live.GetUID() != o.now.GetUID() {
 		return ActionReplace, ""
 	}
-	// An object without a controller was not taken over if the installed revision wrote it.
-	if from = s.formerOwner(o); from != "" && (from != noController || s.has(key) == nil) {
+	// An object without a controller is not taken over if the installed revision wrote it. It did not
+	// if it came upon an object of another client.
+	fields := o.live.GetManagedFields()
+	wrote := s.has(key) != nil && (drift.HasUpdates(apinames.Default, fields) || drift.HasApply(apinames.Default, fields))
+	if from = s.formerOwner(o); from != "" && (from != noController || !wrote) {
 		return ActionTakeOver, from
 	}
 
 	switch {
-	case fields > 0:
+	case changes > 0:
 		return ActionChange, ""
 	case o.changed && !maps.Equal(apinames.Default.Inherited(o.live.GetLabels()), apinames.Default.Inherited(o.now.GetLabels())):
 		return ActionRelabel, ""
