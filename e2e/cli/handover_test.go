@@ -110,7 +110,7 @@ func TestAdoptAndRelease(t *testing.T) {
 	releases(t, env, ns, page)
 }
 
-// An object that another client creates after the rollout has begun is adopted by the command that
+// An object that another client creates after the rollout has started is adopted by the command that
 // the refusal names, although its phase has started.
 func TestAdoptOfALaterObject(t *testing.T) {
 	t.Parallel()

@@ -73,6 +73,8 @@ func TestRefused(t *testing.T) {
 			"has a field that cannot be changed", "Keep the field"},
 		{`dry-run apply apps StatefulSet shop/web: StatefulSet.apps "web" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden (immutable in an object that exists)`,
 			ReasonImmutable, "has a field that cannot be changed", "Keep the field"},
+		{`apply CustomResourceDefinition a.b: CustomResourceDefinition "a.b" is invalid: status.storedVersions[0]: Invalid value: "v1alpha1": missing from spec.versions (immutable in an object that exists)`,
+			ReasonImmutable, "drops a version in which objects may be stored", "Keep the version until all objects are stored in another one"},
 		{`create apps DaemonSet shop/web: DaemonSet.apps "web" is invalid: spec.template.spec.containers[0].securityContext.privileged: Forbidden: disallowed by cluster policy`,
 			ReasonForbidden, "the cluster forbids ConfigMap shop/web", "The object may be right: have the cluster allow it"},
 		{`create Pod shop/web: pods "web" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`, ReasonForbidden,

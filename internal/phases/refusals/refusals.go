@@ -133,6 +133,9 @@ func unfit(key objects.Key, object, message string) (Refusal, bool) {
 	reason := trimRequest(message)
 	says := func(text string) bool { return strings.Contains(message, text) }
 	switch {
+	case says("status.storedVersions["):
+		return of(Immutable, object+" drops a version in which objects may be stored: "+reason,
+			"Keep the version until all objects are stored in another one and status.storedVersions does not name it.")
 	case says("immutable") || says("may not be changed") || says("cannot change"):
 		return of(Immutable, object+" has a field that cannot be changed: "+reason,
 			apinames.Default.KeepField(key))
