@@ -16,7 +16,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -76,7 +75,9 @@ func Run(ctx context.Context, opts ...Option) (*Sandbox, error) {
 		return nil, err
 	}
 	s := &Sandbox{binary: path}
-	started, err := turn(ctx, filepath.Dir(path))
+	// Two start at a time: if ten do on two busy processors, none is ready within its limit.
+	dir := filepath.Dir(path)
+	started, err := binary.Lock(ctx, func() {}, filepath.Join(dir, ".start-1"), filepath.Join(dir, ".start-2"))
 	if err != nil {
 		return nil, err
 	}
@@ -115,28 +116,6 @@ func Binary(ctx context.Context, progress io.Writer) (string, error) {
 		return "", err
 	}
 	return filepath.Join(dir, binary.Name), nil
-}
-
-// turn waits until fewer than two sandboxes of this machine are starting. If ten of them start at a
-// time on two busy processors, none is ready within its limit.
-func turn(ctx context.Context, dir string) (end func(), err error) {
-	for {
-		for _, name := range []string{".start-1", ".start-2"} {
-			file, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_RDWR, 0o600)
-			if err != nil {
-				return nil, fmt.Errorf("waiting for other sandboxes that start: %w", err)
-			}
-			if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-				return func() { _ = file.Close() }, nil
-			}
-			_ = file.Close()
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("waiting for other sandboxes that start: %w", context.Cause(ctx))
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
 }
 
 // run starts the supervisor and waits for the line that reports the outcome.

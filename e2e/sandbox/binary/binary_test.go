@@ -63,17 +63,23 @@ func TestRepositoryIsFoundFromBelow(t *testing.T) {
 	}
 }
 
-func TestEnsureWaitsForAnotherBuild(t *testing.T) {
+// TestLock: as many processes hold a lock at a time as there are files, and the next one waits.
+func TestLock(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), ".lock")
-	unlock, err := lock(t.Context(), path, t.Output())
+	dir := t.TempDir()
+	paths := []string{filepath.Join(dir, ".lock-1"), filepath.Join(dir, ".lock-2")}
+	waits := func() { t.Error("it waits although a lock is free") }
+	unlock, err := Lock(t.Context(), waits, paths...)
 	require.NoError(t, err)
-	told := make(notice, 1)
+	unlockSecond, err := Lock(t.Context(), waits, paths...)
+	require.NoError(t, err)
+	defer unlockSecond()
+	told := make(chan struct{}, 1)
 	done := make(chan error, 1)
 	go func() {
-		unlockSecond, err := lock(t.Context(), path, told)
+		unlockThird, err := Lock(t.Context(), func() { told <- struct{}{} }, paths...)
 		if err == nil {
-			unlockSecond()
+			unlockThird()
 		}
 		done <- err
 	}()
@@ -82,14 +88,6 @@ func TestEnsureWaitsForAnotherBuild(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-}
-
-// notice is a writer that sends on a channel for each write.
-type notice chan struct{}
-
-func (n notice) Write(p []byte) (int, error) {
-	n <- struct{}{}
-	return len(p), nil
 }
 
 func TestPruneKeepsTheLatest(t *testing.T) {

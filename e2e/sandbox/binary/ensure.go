@@ -34,7 +34,7 @@ func Ensure(ctx context.Context, repository string, progress io.Writer) (string,
 	if err := os.MkdirAll(store, 0o755); err != nil {
 		return "", fmt.Errorf("creating the folder for the sandbox's binary: %w", err)
 	}
-	unlock, err := lock(ctx, filepath.Join(store, ".lock"), progress)
+	unlock, err := Lock(ctx, func() { fmt.Fprintln(progress, "Waiting for another process that builds the sandbox.") }, filepath.Join(store, ".lock"))
 	if err != nil {
 		return "", err
 	}
@@ -49,28 +49,30 @@ func Ensure(ctx context.Context, repository string, progress io.Writer) (string,
 	return dir, nil
 }
 
-// lock waits until this process is the only one that builds.
-func lock(ctx context.Context, path string, progress io.Writer) (unlock func(), err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("opening the build lock: %w", err)
-	}
+// Lock waits until this process has locked one of the files, which it creates. waiting is called
+// once if that takes time.
+func Lock(ctx context.Context, waiting func(), paths ...string) (unlock func(), err error) {
 	for told := false; ; told = true {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { file.Close() }, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
+		for _, path := range paths {
+			file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+			if err != nil {
+				return nil, fmt.Errorf("opening a lock: %w", err)
+			}
+			err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+			if err == nil {
+				return func() { file.Close() }, nil
+			}
 			file.Close()
-			return nil, fmt.Errorf("locking %s: %w", path, err)
+			if !errors.Is(err, syscall.EWOULDBLOCK) {
+				return nil, fmt.Errorf("locking %s: %w", path, err)
+			}
 		}
 		if !told {
-			fmt.Fprintln(progress, "Waiting for another process that builds the sandbox.")
+			waiting()
 		}
 		select {
 		case <-ctx.Done():
-			file.Close()
-			return nil, fmt.Errorf("waiting for another build of the sandbox: %w", ctx.Err())
+			return nil, fmt.Errorf("waiting for another process: %w", context.Cause(ctx))
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
