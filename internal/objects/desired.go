@@ -130,6 +130,9 @@ func encodeStringData(secret map[string]any) {
 	if !ok {
 		return
 	}
+	if _, isMap := secret["data"].(map[string]any); !isMap && secret["data"] != nil {
+		return // the API server refuses it
+	}
 	data := entries(secret, "data")
 	for k, v := range plain {
 		switch v := v.(type) {
