@@ -90,7 +90,7 @@ func New(host, namespace string, build func(client.Options) (client.WithWatch, e
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{WithWatch: c, Namespace: namespace, Host: host}, nil
+	return &Cluster{WithWatch: c, Namespace: namespace, Host: host, clock: &clock{}}, nil
 }
 
 // mapper knows the kinds of this project and the few others that commands read, so that no

@@ -74,13 +74,8 @@ func (c *Cluster) silence(lease *coordinationv1.Lease) time.Duration {
 // clock is the API server's: a workstation's can be wrong by minutes.
 type clock struct{ ahead atomic.Int64 }
 
-// now is the local time before the first answer, and if c is nil, as in tests.
-func (c *clock) now() time.Time {
-	if c == nil {
-		return time.Now()
-	}
-	return time.Now().Add(time.Duration(c.ahead.Load()))
-}
+// now is the local time before the first answer.
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
 // dated reads the time from each answer, which has it in seconds.
 type dated struct {

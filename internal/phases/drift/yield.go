@@ -140,7 +140,7 @@ func (m *Implied) Keep(fields []string) bool {
 		kept = true
 		m.ours = m.ours.Difference(left)
 		m.others = append(m.others, share{manager: s.manager, fixed: true, fields: left})
-		m.tried = attempt{}
+		m.tried, m.first = attempt{}, nil
 	}
 
 	return kept
