@@ -370,6 +370,11 @@ func (s *simulation) checkOvertaken(set *set) {
 			return
 		}
 	}
+	for _, other := range s.sets {
+		if other.number > set.number && other.deleting {
+			return // a user deletes it, which the engine may not have seen yet
+		}
+	}
 	newest := s.newest()
 	if newest == nil || set.begun < 2 && !set.proved { // the first phase can have been opened without a write
 		return
