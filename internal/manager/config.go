@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -254,17 +253,7 @@ func (c *Config) validate() error {
 	if !(c.Pace > 0 && c.Pace <= 1) {
 		return fmt.Errorf("--pace %v: want more than 0 and at most 1", c.Pace)
 	}
-	if err := c.validateAgent(); err != nil {
-		return err
-	}
-
-	if c.CacheDir != "" {
-		if _, err := filepath.Abs(c.CacheDir); err != nil {
-			return fmt.Errorf("--cache-dir %q: %w", c.CacheDir, err)
-		}
-	}
-
-	return nil
+	return c.validateAgent()
 }
 
 // defaultNamespace returns the namespace of the environment, of the pod, or of the default

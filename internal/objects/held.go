@@ -51,16 +51,9 @@ func HeldBy(finalizers []string, conditions []any) string {
 		typ, _ := c["type"].(string)
 		message, _ := c["message"].(string)
 		if c["status"] == "True" && message != "" && (strings.HasPrefix(typ, "Namespace") || typ == "Terminating") {
-			parts = append(parts, typ+": "+short(message, heldMessageBytes))
+			parts = append(parts, typ+": "+limits.Cut(message, heldMessageBytes))
 		}
 	}
 
-	return short(strings.Join(parts, "; "), limits.HeldBytes)
-}
-
-func short(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	return limits.Cut(strings.Join(parts, "; "), limits.HeldBytes)
 }

@@ -1,9 +1,9 @@
 package probes
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/limits"
 )
 
 const probeMessageValueBytes = 128 // at most, of a value in a probe's message
@@ -102,9 +102,4 @@ func (o *object) labels() labelsOf {
 
 // quoted cuts a value for a message, at a whole character. Statuses are limited in size, and values
 // are written by other controllers.
-func quoted(text string) string {
-	if len(text) <= probeMessageValueBytes {
-		return text
-	}
-	return strings.ToValidUTF8(text[:probeMessageValueBytes], "") + "…"
-}
+func quoted(text string) string { return limits.Cut(text, probeMessageValueBytes) }

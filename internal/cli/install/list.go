@@ -22,6 +22,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/kube/summary"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // longestCause limits the width of the last column of list. status has the whole text.
@@ -225,7 +226,7 @@ func listTable(rows []installedPackage, now time.Time) [][]string {
 		table = append(table, []string{
 			cmp.Or(r.Namespace, command.ClusterWide), r.Name, terminal.Line(r.Package), terminal.Line(cmp.Or(r.Version, "-")), r.State.Words(),
 			strconv.FormatInt(r.Revision, 10), duration.HumanDuration(now.Sub(r.Created.Time)),
-			terminal.Truncate(terminal.Line(strings.Join(strings.Fields(waits), " ")), longestCause),
+			objects.TruncateTo(terminal.Line(strings.Join(strings.Fields(waits), " ")), longestCause),
 		})
 	}
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/listkeys"
 )
 
@@ -342,9 +343,9 @@ func around(text, other string, width int) string {
 	}
 
 	if from := min(same-shownBefore, len(runes)-width+1); from > 0 {
-		return terminal.Truncate("…"+string(runes[from:]), width)
+		return objects.TruncateTo("…"+string(runes[from:]), width)
 	}
-	return terminal.Truncate(text, width)
+	return objects.TruncateTo(text, width)
 }
 
 // lineDiff returns the lines that differ, each with a sign, and one line around them. Lines beyond

@@ -45,9 +45,6 @@ func (f *Flags) Check() error {
 // Wanted reports whether structured output is requested.
 func (f *Flags) Wanted() bool { return f.format != "" }
 
-// ByName reports whether only names are requested.
-func (f *Flags) ByName() bool { return f.format == Names }
-
 // Is reports whether one of the further formats is requested.
 func (f *Flags) Is(format string) bool { return f.format == format }
 

@@ -98,22 +98,6 @@ func TestWriteYAML(t *testing.T) {
 	require.Equal(t, "{\n  \"a\": \"\\u202ey\"\n}\n", b.String())
 }
 
-func TestTruncate(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		text  string
-		width int
-		want  string
-	}{
-		{"short", 5, "short"},
-		{"longer", 5, "long…"},
-		{"表示が広い", 3, "表示…"},
-		{"any", 1, "…"},
-	} {
-		require.Equal(t, tc.want, terminal.Truncate(tc.text, tc.width), fmt.Sprintf("Truncate(%q, %d)", tc.text, tc.width))
-	}
-}
-
 func TestTable(t *testing.T) {
 	t.Parallel()
 	got := terminal.Table([][]string{{"A", "LONG"}, {"bbb", "c"}, {"d"}})

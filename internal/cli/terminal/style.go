@@ -58,14 +58,6 @@ func width(text string) int { return utf8.RuneCountInString(styled.ReplaceAllStr
 // Pad fills text with spaces up to a width, which excludes styles.
 func Pad(text string, to int) string { return text + strings.Repeat(" ", max(0, to-width(text))) }
 
-// Truncate cuts text without styles at a width, and marks the cut.
-func Truncate(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return text
-}
-
 // Table arranges rows in columns that are as wide as their widest cell, two spaces apart. The width
 // excludes styles.
 func Table(rows [][]string) []string {

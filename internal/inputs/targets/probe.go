@@ -87,11 +87,8 @@ func unreachable(server *url.URL, err error, token string) error {
 		cause = fmt.Sprintf("no answer within %s", limits.TargetProbeTimeout)
 	}
 
-	if len(cause) > targetErrorBytes {
-		cause = strings.ToValidUTF8(cause[:targetErrorBytes], "") + "…"
-	}
-
-	return &awayError{corev1alpha1.ReasonTargetUnreachable, fmt.Sprintf("%s cannot be reached: %s", outbound.ShowURL(&url.URL{Scheme: server.Scheme, Host: server.Host}), cause)}
+	host := outbound.ShowURL(&url.URL{Scheme: server.Scheme, Host: server.Host})
+	return &awayError{corev1alpha1.ReasonTargetUnreachable, fmt.Sprintf("%s cannot be reached: %s", host, limits.Cut(cause, targetErrorBytes))}
 }
 
 // answered returns the meaning of a status code. Zero means that the answer is not a namespace.

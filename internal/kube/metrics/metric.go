@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -81,18 +80,7 @@ func (m *Metric) TypeName() string {
 
 // Bound returns a value of a label that is valid and no longer than limits.MetricLabelBytes.
 func Bound(value string) string {
-	value = strings.ToValidUTF8(value, "\uFFFD")
-	if len(value) <= limits.MetricLabelBytes {
-		return value
-	}
-
-	const ellipsis = "…"
-	end := limits.MetricLabelBytes - len(ellipsis)
-	for !utf8.RuneStart(value[end]) {
-		end--
-	}
-
-	return value[:end] + ellipsis
+	return limits.Cut(strings.ToValidUTF8(value, "\uFFFD"), limits.MetricLabelBytes-len("…"))
 }
 
 // Describe sends the descriptions of metrics.

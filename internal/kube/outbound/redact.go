@@ -22,10 +22,7 @@ func Redact(text string, secrets ...string) string {
 	for _, v := range secrets {
 		text = strings.ReplaceAll(text, v, "…")
 	}
-	text = localAddress.ReplaceAllString(Conceal(text), "")
-	if len(text) > limits.RegistryErrorBytes {
-		text = strings.ToValidUTF8(text[:limits.RegistryErrorBytes], "") + "…"
-	}
+	text = limits.Cut(localAddress.ReplaceAllString(Conceal(text), ""), limits.RegistryErrorBytes)
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) {
 			return ' '

@@ -96,8 +96,5 @@ func safeRef(ref string) string {
 	if host, rest, ok := strings.Cut(ref, "@"); ok && !digest.MatchString(rest) {
 		ref = host[:strings.LastIndex(host, "/")+1] + "…@" + rest
 	}
-	if len(ref) > 200 {
-		ref = strings.ToValidUTF8(ref[:200], "") + "…"
-	}
-	return ref
+	return limits.Cut(ref, 200)
 }

@@ -80,9 +80,7 @@ func (v Violation) Advice() string { return cmp.Or(v.Remedy, remedies[v.Reason])
 
 // clean puts text of a package on one line of bounded length without control characters.
 func clean(s string) string {
-	if len(s) > limits.DetailBytes {
-		s = strings.ToValidUTF8(s[:limits.DetailBytes], "") + "…"
-	}
+	s = limits.Cut(s, limits.DetailBytes)
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':

@@ -13,6 +13,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/kube/summary"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // pageLineBytes limits a name, a version or an image.
@@ -43,7 +44,7 @@ func RowOf(pkg corev1alpha1.GenericPackage) Row {
 	t := progress.TargetOf(pkg)
 	s := progress.Of(progress.Snapshot{Target: t, Package: pkg})
 	r := Row{
-		Target: t, Summary: s.Summary(), Image: short(s.Image, pageLineBytes), Revision: pkg.PackageStatus().Revision, Created: pkg.GetCreationTimestamp(),
+		Target: t, Summary: s.Summary(), Image: limits.Cut(s.Image, pageLineBytes), Revision: pkg.PackageStatus().Revision, Created: pkg.GetCreationTimestamp(),
 	}
 	first := s
 	first.Phases = s.Phases[:min(len(s.Phases), mostSteps)]
@@ -53,7 +54,7 @@ func RowOf(pkg corev1alpha1.GenericPackage) Row {
 	}
 
 	if resolved := pkg.PackageStatus().Resolved; resolved != nil {
-		r.Package, r.Version = short(cmp.Or(resolved.CatalogName, resolved.PackageName, r.Package), pageLineBytes), short(resolved.Version, pageLineBytes)
+		r.Package, r.Version = limits.Cut(cmp.Or(resolved.CatalogName, resolved.PackageName, r.Package), pageLineBytes), limits.Cut(resolved.Version, pageLineBytes)
 	}
 	if r.Summary != summary.Available || s.Awaiting != "" {
 		r.Waits = waits(s)

@@ -18,6 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/kube/summary"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/ui/guard"
 )
 
@@ -130,21 +131,13 @@ func place(f Fragment) template.HTML {
 }
 
 // line returns a text of a cluster for use within a line.
-func line(text string) string { return terminal.Line(short(text, pageLineBytes)) }
+func line(text string) string { return terminal.Line(limits.Cut(text, pageLineBytes)) }
 
 // words splits a command, so that a browser only breaks it between words and not at hyphens.
 func words(command string) []string { return strings.Fields(line(command)) }
 
 // lines is line for texts that can have several lines.
-func lines(text string) string { return terminal.Text(short(text, pageTextBytes)) }
-
-// short cuts a text at a number of bytes, without half of a character.
-func short(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
-}
+func lines(text string) string { return terminal.Text(limits.Cut(text, pageTextBytes)) }
 
 // age is coarse, so that pages change by the minute rather than by the second.
 func age(t metav1.Time, now time.Time) string {

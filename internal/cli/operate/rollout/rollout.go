@@ -226,7 +226,7 @@ func rolledOut(c *command.Command, what string, revision int64) error {
 
 // checkTimeline returns an error of usage.
 func (c *historyCommand) checkTimeline() error {
-	if c.timeline && (c.Output.Is(wideFormat) || c.Output.ByName()) {
+	if c.timeline && (c.Output.Is(wideFormat) || c.Output.Is(output.Names)) {
 		return errors.New("--timeline is printed as text, json or yaml")
 	}
 	return nil
