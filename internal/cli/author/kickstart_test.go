@@ -16,6 +16,7 @@ import (
 
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/imagetest"
 )
 
 const twoObjects = `
@@ -43,8 +44,8 @@ metadata: {name: thing}
 
 func TestKickstart(t *testing.T) {
 	t.Parallel()
-	host := clitest.ServeRegistry(t)
-	clitest.PushRandom(t, host+"/web:v1")
+	host := imagetest.ServeRegistry(t)
+	imagetest.PushRandom(t, host+"/web:v1")
 	in := clitest.Folder(t, strings.ReplaceAll(twoObjects, "REGISTRY", host))
 	out := filepath.Join(t.TempDir(), "below", "shop")
 	got := clitest.Invoke(t, "", "kickstart", out, "-f", in+"/deploy", "-f", in+"/*.yaml", "-p", "replicas,images", "--version", "v1.2.3")
@@ -154,7 +155,7 @@ func TestKickstartFromElsewhere(t *testing.T) {
 // of the argument.
 func TestKickstartFromABundle(t *testing.T) {
 	t.Parallel()
-	host := clitest.ServeRegistry(t)
+	host := imagetest.ServeRegistry(t)
 	const csv = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: o}\nspec:\n  installModes: [{type: AllNamespaces, supported: true}]\n  install:\n    strategy: deployment\n    spec:\n      deployments:\n      - name: o\n        spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: o, image: o}]}}}\n"
 	manifests, err := loader.BuildFolder("manifests", loader.Files{"csv.yaml": []byte(csv)}, loader.BuildOptions{})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/imagetest"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -16,8 +17,8 @@ func withImages(host string) string {
 
 func TestUpdate(t *testing.T) {
 	t.Parallel()
-	host := clitest.ServeRegistry(t)
-	digest := clitest.PushRandom(t, host+"/web:v1")
+	host := imagetest.ServeRegistry(t)
+	digest := imagetest.PushRandom(t, host+"/web:v1")
 	dir := clitest.Folder(t, withImages(host))
 	lock := filepath.Join(dir, "manifest.lock.yaml")
 
@@ -50,7 +51,7 @@ func TestUpdate(t *testing.T) {
 	if got := clitest.Invoke(t, "", "validate", dir); got.Code != 0 {
 		t.Errorf("after: %+v", got)
 	}
-	clitest.PushRandom(t, host+"/web:v1")
+	imagetest.PushRandom(t, host+"/web:v1")
 	if got := clitest.Invoke(t, "", "update", dir, "--insecure"); got.Out != "Package updated successfully!\n" {
 		t.Errorf("the tag moved: %+v", got)
 	}
@@ -62,8 +63,8 @@ func TestUpdate(t *testing.T) {
 // The environment can name a registry that replaces all others. The lock still names images as the
 // manifest does.
 func TestUpdateAtAnotherRegistry(t *testing.T) {
-	host := clitest.ServeRegistry(t)
-	digest := clitest.PushRandom(t, host+"/web:v1")
+	host := imagetest.ServeRegistry(t)
+	digest := imagetest.PushRandom(t, host+"/web:v1")
 	dir := clitest.Folder(t, withImages("registry.example.com"))
 	t.Setenv("PKO_REPOSITORY_HOST", host)
 	if got := clitest.Invoke(t, "", "update", dir, "--insecure"); got.Code != 0 {
@@ -81,7 +82,7 @@ func TestUpdateAtAnotherRegistry(t *testing.T) {
 
 func TestUpdateErrors(t *testing.T) {
 	t.Parallel()
-	host := clitest.ServeRegistry(t)
+	host := imagetest.ServeRegistry(t)
 	for name, tc := range map[string]struct {
 		args []string
 		want string

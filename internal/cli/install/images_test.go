@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/imagetest"
 	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/signed"
 )
@@ -42,8 +43,8 @@ const origin = "origin.example.com/acme/shop:v1"
 // An image that the manager would refuse is not installed.
 func TestImagesThatAreNotVerified(t *testing.T) {
 	t.Parallel()
-	host, own := clitest.ServeRegistry(t), signed.NewPair(t)
-	clitest.PushRandom(t, host+"/team/shop:v1")
+	host, own := imagetest.ServeRegistry(t), signed.NewPair(t)
+	imagetest.PushRandom(t, host+"/team/shop:v1")
 	c := clustertest.FakeCluster(t, acme(host), keysOf(own))
 	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "install", origin, "web", "-n", "shop", "--wait=false")
 	if got.Code != 1 || !strings.Contains(got.Err, "NoSignature: the image "+origin+" is not verified: the registry has no signature of sha256:") || !strings.Contains(got.Err, "(ImageConfig acme)") {
@@ -59,8 +60,8 @@ func TestImagesThatAreNotVerified(t *testing.T) {
 // that the user may not read are reported.
 func TestTrust(t *testing.T) {
 	t.Parallel()
-	host, own := clitest.ServeRegistry(t), signed.NewPair(t)
-	clitest.PushRandom(t, host+"/team/shop:v1")
+	host, own := imagetest.ServeRegistry(t), signed.NewPair(t)
+	imagetest.PushRandom(t, host+"/team/shop:v1")
 	digest := own.Sign(t, host+"/team/shop:v1")
 	forbidden := func(resource string) error { return apierrors.NewForbidden(corev1alpha1.Resource(resource), "", nil) }
 	for name, tc := range map[string]struct {

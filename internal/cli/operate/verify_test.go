@@ -14,6 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/imagetest"
 	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/signed"
 )
@@ -28,8 +29,8 @@ func writeFile(t *testing.T, name string, data []byte) string {
 // An image is verified only by the key that signed it, and only as long as the tag leads to it.
 func TestVerify(t *testing.T) {
 	t.Parallel()
-	ref := clitest.ServeRegistry(t) + "/team/shop:v1"
-	digest := clitest.PushRandom(t, ref)
+	ref := imagetest.ServeRegistry(t) + "/team/shop:v1"
+	digest := imagetest.PushRandom(t, ref)
 	own, other := signed.NewPair(t), signed.NewPair(t)
 	public, stranger := writeFile(t, "release.pub", own.Public), writeFile(t, "other.pub", other.Public)
 
@@ -46,7 +47,7 @@ func TestVerify(t *testing.T) {
 	if wrong.Code != 1 || !strings.Contains(wrong.Err, "SignatureInvalid: ") {
 		t.Errorf("by another key: %+v", wrong)
 	}
-	clitest.PushRandom(t, ref)
+	imagetest.PushRandom(t, ref)
 	moved := clitest.Invoke(t, "", "verify", ref, "--key", public)
 	if moved.Code != 1 || !strings.Contains(moved.Err, "NoSignature: ") {
 		t.Errorf("after the tag moved: %+v", moved)
@@ -58,8 +59,8 @@ func TestVerify(t *testing.T) {
 
 func TestVerifyKeyless(t *testing.T) {
 	t.Parallel()
-	ref := clitest.ServeRegistry(t) + "/team/shop:v1"
-	digest := clitest.PushRandom(t, ref)
+	ref := imagetest.ServeRegistry(t) + "/team/shop:v1"
+	digest := imagetest.PushRandom(t, ref)
 	virtual := signed.NewSigstore(t)
 	parsed, err := name.ParseReference(ref, name.Insecure)
 	require.NoError(t, err)
@@ -98,8 +99,8 @@ func TestVerifyKeyless(t *testing.T) {
 // registry.
 func TestVerifyByImageConfigs(t *testing.T) {
 	t.Parallel()
-	host, own := clitest.ServeRegistry(t), signed.NewPair(t)
-	clitest.PushRandom(t, host+"/team/shop:v1")
+	host, own := imagetest.ServeRegistry(t), signed.NewPair(t)
+	imagetest.PushRandom(t, host+"/team/shop:v1")
 	digest := own.Sign(t, host+"/team/shop:v1")
 	config := &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
 	config.Spec.MatchImages = []corev1alpha1.ImageMatch{{Prefix: "origin.example.com/acme"}}

@@ -10,6 +10,7 @@ import (
 
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/imagetest"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -27,7 +28,7 @@ func built(t *testing.T, host string) (root string) {
 // Folders of packages and entries become a repository, the same one each time.
 func TestRepositoryBuild(t *testing.T) {
 	t.Parallel()
-	host := clitest.ServeRegistry(t)
+	host := imagetest.ServeRegistry(t)
 	packages := built(t, host)
 	out := t.TempDir()
 	list := filepath.Join(out, "entries.yaml")
@@ -65,7 +66,7 @@ func TestRepositoryBuild(t *testing.T) {
 // The packages of a folder are built and pushed along with the repository.
 func TestRepositoryBuildPushesPackages(t *testing.T) {
 	t.Parallel()
-	host := clitest.ServeRegistry(t)
+	host := imagetest.ServeRegistry(t)
 	root := clitest.Folder(t, strings.ReplaceAll(clitest.GoodPackage, "-- ", "-- web/"))
 	clitest.Fixed(t, filepath.Join(root, "web"))
 	out := filepath.Join(t.TempDir(), "all.yaml")
@@ -96,7 +97,7 @@ func digestIn(text string) string {
 
 func TestRepositoryBuildRefuses(t *testing.T) {
 	t.Parallel()
-	host := clitest.ServeRegistry(t)
+	host := imagetest.ServeRegistry(t)
 	dir := clitest.Folder(t, clitest.GoodPackage)
 	out := filepath.Join(t.TempDir(), "r.yaml")
 	other := filepath.Join(t.TempDir(), "cm.yaml")
@@ -136,7 +137,7 @@ func TestRepositoryBuildRefuses(t *testing.T) {
 
 func TestRepository(t *testing.T) {
 	t.Parallel()
-	host := clitest.ServeRegistry(t)
+	host := imagetest.ServeRegistry(t)
 	file := filepath.Join(t.TempDir(), "shop.yaml")
 	ok := func(args ...string) {
 		t.Helper()
@@ -182,7 +183,7 @@ func TestRepository(t *testing.T) {
 		t.Errorf("got %s", text)
 	}
 
-	clitest.PushRandom(t, host+"/nothing:v1")
+	imagetest.PushRandom(t, host+"/nothing:v1")
 	other := filepath.Join(t.TempDir(), "other.yaml")
 	require.NoError(t, os.WriteFile(other, []byte("a: b\n"), 0o600))
 	for name, tc := range map[string]struct {

@@ -7,9 +7,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
-	"log"
 	"maps"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"strconv"
@@ -17,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
@@ -27,6 +24,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/test/golden"
+	"lockstep.run/lockstep/test/imagetest"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -98,25 +96,6 @@ spec: {images: [%s], dependencies: [%s]}
 }
 
 func digestOf(n int) string { return "sha256:" + strings.Repeat(strconv.Itoa(n), 64) }
-
-func serve(t *testing.T) string {
-	t.Helper()
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	t.Cleanup(server.Close)
-	return strings.TrimPrefix(server.URL, "http://")
-}
-
-func pushed(t *testing.T, ref string) string {
-	t.Helper()
-	image, err := random.Image(64, 1)
-	require.NoError(t, err)
-	parsed, err := name.ParseReference(ref, name.Insecure)
-	require.NoError(t, err)
-	require.NoError(t, remote.Write(parsed, image))
-	digest, err := image.Digest()
-	require.NoError(t, err)
-	return digest.String()
-}
 
 // A bundle has everything that a package needs, even if a lock named the package as an image
 // before. Images are not read as packages.
@@ -257,12 +236,12 @@ func TestSaveLimitsIndex(t *testing.T) {
 // chooses the scratch folder.
 func TestSaveOfATagThatMoves(t *testing.T) {
 	t.Parallel()
-	ref := serve(t) + "/web:v1"
-	read := pushed(t, ref)
+	ref := imagetest.ServeRegistry(t) + "/web:v1"
+	read := imagetest.PushRandom(t, ref)
 	scratch, seen := t.TempDir(), 0
 	from := &registries{
 		files:    map[string]loader.Files{read: pkg("web", "", "")},
-		resolved: func() { pushed(t, ref) },
+		resolved: func() { imagetest.PushRandom(t, ref) },
 		reached: func() {
 			entries, err := os.ReadDir(scratch)
 			require.NoError(t, err)
@@ -282,7 +261,7 @@ func TestSaveOfATagThatMoves(t *testing.T) {
 // A reference without a host means Docker Hub.
 func TestLoadWithoutHost(t *testing.T) {
 	t.Parallel()
-	folder, to := t.TempDir(), serve(t)
+	folder, to := t.TempDir(), imagetest.ServeRegistry(t)
 	path, err := layout.Write(folder, empty.Index)
 	require.NoError(t, err)
 	image, err := random.Image(64, 1)

@@ -22,6 +22,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/imagetest"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -31,7 +32,7 @@ const layoutVersion = `{"imageLayoutVersion":"1.0.0"}`
 // written outside the scratch folder.
 func TestBundleLoadRefuses(t *testing.T) {
 	t.Parallel()
-	host := clitest.ServeRegistry(t)
+	host := imagetest.ServeRegistry(t)
 	type entry struct {
 		name, text string
 		kind       byte
@@ -88,8 +89,8 @@ func TestBundleLoadRefuses(t *testing.T) {
 
 func TestBundleUsage(t *testing.T) {
 	t.Parallel()
-	host := clitest.ServeRegistry(t)
-	digest := clitest.PushRandom(t, host+"/plain:v1")
+	host := imagetest.ServeRegistry(t)
+	digest := imagetest.PushRandom(t, host+"/plain:v1")
 	out := filepath.Join(t.TempDir(), "b.tar")
 	for want, args := range map[string][]string{
 		"IMAGE is missing":                                {"save", "-o", out},
@@ -114,8 +115,8 @@ func TestBundleUsage(t *testing.T) {
 // cannot redirect them.
 func TestBundleOfObjects(t *testing.T) {
 	t.Parallel()
-	host := clitest.ServeRegistry(t)
-	clitest.PushRandom(t, host+"/side:v1")
+	host := imagetest.ServeRegistry(t)
+	imagetest.PushRandom(t, host+"/side:v1")
 	dir := clitest.Folder(t, strings.ReplaceAll(clitest.GoodPackage, "image: web", "image: "+host+"/side:v1")+`
 -- pod.yaml --
 apiVersion: v1
@@ -186,12 +187,12 @@ func TestBundleOfSignatures(t *testing.T) {
 			t.Cleanup(server.Close)
 			host := strings.TrimPrefix(server.URL, "http://")
 			image := host + "/pkg/web"
-			clitest.PushRandom(t, host+"/side:v1")
+			imagetest.PushRandom(t, host+"/side:v1")
 			dir := clitest.Folder(t, strings.ReplaceAll(clitest.GoodPackage, "image: web", "image: "+host+"/side:v1"))
 			if got := clitest.Invoke(t, "", "build", clitest.Fixed(t, dir), "--push", "-t", image+":v1"); got.Code != 0 {
 				t.Fatalf("%+v", got)
 			}
-			signature, err := v1.NewHash(clitest.PushRandom(t, image+":signature"))
+			signature, err := v1.NewHash(imagetest.PushRandom(t, image+":signature"))
 			require.NoError(t, err)
 			pages = tc.pages(signature)
 			got := clitest.Invoke(t, "", "bundle", "save", image+":v1", "-o", filepath.Join(t.TempDir(), "b.tar"))
