@@ -1,16 +1,12 @@
 package install_test
 
 import (
-	"io"
-	"log"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/registry"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/imagetest"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -118,9 +115,7 @@ func TestPullSecrets(t *testing.T) {
 // creates nothing.
 func TestWrongScope(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	t.Cleanup(server.Close)
-	host := strings.TrimPrefix(server.URL, "http://")
+	host := imagetest.ServeRegistry(t)
 	for scope, tc := range map[string]struct {
 		scope corev1alpha1.Scope
 		flags []string
@@ -159,9 +154,7 @@ func TestWrongScope(t *testing.T) {
 // even for an existing package.
 func TestConfigIsCheckedFirst(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	t.Cleanup(server.Close)
-	image := strings.TrimPrefix(server.URL, "http://") + "/configured:v1"
+	image := imagetest.ServeRegistry(t) + "/configured:v1"
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		file := filepath.Join(dir, name)
