@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -226,8 +225,7 @@ func TestLostNode(t *testing.T) {
 	for status, want := range map[corev1.ConditionStatus]Reason{corev1.ConditionTrue: ReasonNotReady, corev1.ConditionUnknown: ReasonNode} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1"}}
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, Message: "Kubelet stopped posting node status."}}
-		byUID := func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }
-		e := &explainer{client: fake.NewClientBuilder().WithObjects(p.DeepCopy(), set, node).WithIndex(&corev1.Event{}, "involvedObject.uid", byUID).Build()}
+		e := explainerOf(p.DeepCopy(), set, node)
 		f, err := e.object(t.Context(), objects.Key{Group: "apps", Kind: "DaemonSet", Namespace: "shop", Name: "web"}, "DaemonSet shop/web", "0 of 1 are ready")
 		if c := f.best(); err != nil || c.reason != want {
 			t.Errorf("a node with Ready=%s: %+v, %v", status, c, err)

@@ -71,9 +71,7 @@ func causeOfMissingPods(t *testing.T, message string, reports []string) cause {
 		event.Namespace, event.Name, event.InvolvedObject.UID = "shop", "failed", "set"
 		all = append(all, &event)
 	}
-	byUID := func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }
-	e := &explainer{client: fake.NewClientBuilder().WithObjects(all...).WithIndex(&corev1.Event{}, "involvedObject.uid", byUID).Build()}
-	f, err := e.object(t.Context(), objects.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, "Deployment shop/web", "missing .status.conditions")
+	f, err := explainerOf(all...).object(t.Context(), objects.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, "Deployment shop/web", "missing .status.conditions")
 	require.NoError(t, err)
 	return f.best()
 }
@@ -81,21 +79,9 @@ func causeOfMissingPods(t *testing.T, message string, reports []string) cause {
 // A StatefulSet in order waits for the unready pod with the lowest ordinal.
 func TestOutdatedPodsInOrder(t *testing.T) {
 	t.Parallel()
-	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "store", UID: "set", Generation: 2}}
-	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "store"}}
-	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: 2, CurrentRevision: "store-new", UpdateRevision: "store-new"}
-	all := []client.Object{set}
-	for _, name := range []string{"store-10", "store-2", "store-3"} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": "store", appsv1.ControllerRevisionHashLabelKey: "store-bad"}}}
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "store", UID: "set", Controller: ptr.To(true)}}
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
-		all = append(all, pod)
-	}
-	byUID := func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }
-	e := &explainer{client: fake.NewClientBuilder().WithObjects(all...).WithIndex(&corev1.Event{}, "involvedObject.uid", byUID).Build()}
-	f, err := e.object(t.Context(), objects.Key{Group: "apps", Kind: "StatefulSet", Namespace: "shop", Name: "store"}, "StatefulSet shop/store", "not ready")
-	if c := f.best(); err != nil || c.reason != ReasonOutdatedPod || c.object != "Pod shop/store-2" {
-		t.Errorf("%+v, %v", c, err)
+	c := causeOfOutdatedPods(t, func(*appsv1.StatefulSet, *corev1.Pod) {}, "store-10", "store-2", "store-3")
+	if c.reason != ReasonOutdatedPod || c.object != "Pod shop/store-2" {
+		t.Errorf("%+v", c)
 	}
 }
 
@@ -124,23 +110,37 @@ func TestOutdatedPod(t *testing.T) {
 			s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To[int32](0)}
 		}, ReasonOutdatedPod},
 	} {
-		labels := map[string]string{"app": "store"}
-		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "store", UID: "set", Generation: 2}}
-		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
-		set.Status = appsv1.StatefulSetStatus{ObservedGeneration: 2, CurrentRevision: "store-new", UpdateRevision: "store-new"}
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "store-1", Labels: map[string]string{"app": "store", appsv1.ControllerRevisionHashLabelKey: "store-bad"}}}
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "store", UID: "set", Controller: ptr.To(true)}}
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
-		tc.change(set, pod)
-		byUID := func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }
-		e := &explainer{client: fake.NewClientBuilder().WithObjects(set, pod).WithIndex(&corev1.Event{}, "involvedObject.uid", byUID).Build()}
-		f, err := e.object(t.Context(), objects.Key{Group: "apps", Kind: "StatefulSet", Namespace: "shop", Name: "store"}, "StatefulSet shop/store", "not ready")
-		require.NoError(t, err)
-		c := f.best()
+		c := causeOfOutdatedPods(t, tc.change, "store-1")
 		if c.reason != tc.want || c.object != "Pod shop/store-1" || (c.reason == ReasonOutdatedPod) != strings.HasSuffix(c.remedy, ": kubectl -n shop delete pod store-1") {
 			t.Errorf("%s: %+v", reason, c)
 		}
 	}
+}
+
+// causeOfOutdatedPods explains a StatefulSet in order that waits for crashing pods of an earlier
+// template. change adapts it and each pod.
+func causeOfOutdatedPods(t *testing.T, change func(*appsv1.StatefulSet, *corev1.Pod), pods ...string) cause {
+	t.Helper()
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "store", UID: "set", Generation: 2}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "store"}}
+	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: 2, CurrentRevision: "store-new", UpdateRevision: "store-new"}
+	all := []client.Object{set}
+	for _, name := range pods {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": "store", appsv1.ControllerRevisionHashLabelKey: "store-bad"}}}
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "store", UID: "set", Controller: ptr.To(true)}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+		change(set, pod)
+		all = append(all, pod)
+	}
+	f, err := explainerOf(all...).object(t.Context(), objects.Key{Group: "apps", Kind: "StatefulSet", Namespace: "shop", Name: "store"}, "StatefulSet shop/store", "not ready")
+	require.NoError(t, err)
+	return f.best()
+}
+
+// explainerOf returns an explainer of a cluster with these objects.
+func explainerOf(all ...client.Object) *explainer {
+	byUID := func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }
+	return &explainer{client: fake.NewClientBuilder().WithObjects(all...).WithIndex(&corev1.Event{}, "involvedObject.uid", byUID).Build()}
 }
 
 // awaiting returns a package whose dependencies are not ready: "name=reason: message", with the
