@@ -6,11 +6,8 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-
-	corev1 "k8s.io/api/core/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/content"
@@ -22,22 +19,6 @@ import (
 	"lockstep.run/lockstep/test/signed"
 )
 
-// acme rewrites images of origin.example.com to a registry, and requires signatures by the key of a
-// Secret.
-func acme(host string) *corev1alpha1.ImageConfig {
-	config := &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
-	config.Spec.MatchImages = []corev1alpha1.ImageMatch{{Prefix: "origin.example.com/acme"}}
-	config.Spec.Rewrite = &corev1alpha1.ImageRewrite{Prefix: host + "/team"}
-	config.Spec.Verification = &corev1alpha1.ImageVerification{Authorities: []corev1alpha1.ImageAuthority{
-		{Name: "release", Key: &corev1alpha1.ImageAuthorityKey{SecretRef: &corev1alpha1.ImageKeyRef{Name: "keys", Key: "cosign.pub"}}},
-	}}
-	return config
-}
-
-func keysOf(pair signed.Pair) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: "keys"}, Data: map[string][]byte{"cosign.pub": pair.Public}}
-}
-
 const origin = "origin.example.com/acme/shop:v1"
 
 // An image that the manager would refuse is not installed.
@@ -45,7 +26,7 @@ func TestImagesThatAreNotVerified(t *testing.T) {
 	t.Parallel()
 	host, own := imagetest.ServeRegistry(t), signed.NewPair(t)
 	imagetest.PushRandom(t, host+"/team/shop:v1")
-	c := clustertest.FakeCluster(t, acme(host), keysOf(own))
+	c := clustertest.FakeCluster(t, clustertest.Acme(host), clustertest.AcmeKeys(own.Public))
 	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "install", origin, "web", "-n", "shop", "--wait=false")
 	if got.Code != 1 || !strings.Contains(got.Err, "NoSignature: the image "+origin+" is not verified: the registry has no signature of sha256:") || !strings.Contains(got.Err, "(ImageConfig acme)") {
 		t.Errorf("%+v", got)
@@ -82,7 +63,7 @@ func TestTrust(t *testing.T) {
 			ref: host + "/team/shop@" + digest, warn: "is not verified: you may not read the keys of the ImageConfig acme",
 		},
 	} {
-		c := clustertest.FakeCluster(t, acme(host), keysOf(own))
+		c := clustertest.FakeCluster(t, clustertest.Acme(host), clustertest.AcmeKeys(own.Public))
 		c.WithWatch = interceptor.NewClient(c.WithWatch, tc.funcs)
 		images, err := desired.ReadImages(t.Context(), c, corev1alpha1.DefaultNamespace)
 		require.NoError(t, err)

@@ -102,13 +102,7 @@ func TestVerifyByImageConfigs(t *testing.T) {
 	host, own := imagetest.ServeRegistry(t), signed.NewPair(t)
 	imagetest.PushRandom(t, host+"/team/shop:v1")
 	digest := own.Sign(t, host+"/team/shop:v1")
-	config := &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
-	config.Spec.MatchImages = []corev1alpha1.ImageMatch{{Prefix: "origin.example.com/acme"}}
-	config.Spec.Rewrite = &corev1alpha1.ImageRewrite{Prefix: host + "/team"}
-	config.Spec.Verification = &corev1alpha1.ImageVerification{Authorities: []corev1alpha1.ImageAuthority{
-		{Name: "release", Key: &corev1alpha1.ImageAuthorityKey{SecretRef: &corev1alpha1.ImageKeyRef{Name: "keys", Key: "cosign.pub"}}},
-	}}
-	keys := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: "keys"}, Data: map[string][]byte{"cosign.pub": own.Public}}
+	config, keys := clustertest.Acme(host), clustertest.AcmeKeys(own.Public)
 	dial := clustertest.DialTo(clustertest.FakeCluster(t, config, keys))
 	const ref = "origin.example.com/acme/shop:v1"
 	good := clitest.InvokeOn(t, dial, "", "verify", ref)
