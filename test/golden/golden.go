@@ -9,8 +9,6 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -34,15 +32,17 @@ func JSON(t *testing.T, command string, printed any) {
 	encoder.SetIndent("", "  ")
 	require.NoError(t, encoder.Encode(printed))
 	got := transition.ReplaceAllString(temporary.ReplaceAllString(b.String(), "FOLDER"), `"lastTransitionTime": "TIME"`)
-	path := filepath.Join("testdata", "json", command+".json")
+	Text(t, filepath.Join("testdata", "json", command+".json"), got)
+}
+
+// Text compares a text with a file. LOCKSTEP_UPDATE=1 writes the file.
+func Text(t *testing.T, path, got string) {
+	t.Helper()
 	if os.Getenv("LOCKSTEP_UPDATE") != "" {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
-
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (LOCKSTEP_UPDATE=1 rewrites it): %s", path, diff)
-	}
+	require.Equal(t, string(want), got, path+", which LOCKSTEP_UPDATE=1 rewrites")
 }

@@ -13,6 +13,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/test/golden"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -34,17 +35,12 @@ func filesIn(t testing.TB, folder string) map[string][]byte {
 	return files
 }
 
-// golden compares a value with a file, which LOCKSTEP_UPDATE=1 rewrites.
-func golden(t *testing.T, path string, value any) {
+// compare compares a value with a file of YAML.
+func compare(t *testing.T, path string, value any) {
 	t.Helper()
 	got, err := yaml.Marshal(value)
 	require.NoError(t, err)
-	if os.Getenv("LOCKSTEP_UPDATE") != "" {
-		require.NoError(t, os.WriteFile(path, got, 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), string(got), fmt.Sprintf("%s (LOCKSTEP_UPDATE=1 rewrites it)", path))
+	golden.Text(t, path, string(got))
 }
 
 // The documents of a repository in Carvel's format are offered, and parts that are not carried over
@@ -53,7 +49,7 @@ func TestReadCarvel(t *testing.T) {
 	t.Parallel()
 	content, err := repository.Read(filesIn(t, "testdata/carvel"))
 	require.NoError(t, err)
-	golden(t, "testdata/carvel.yaml", content)
+	compare(t, "testdata/carvel.yaml", content)
 }
 
 // Each step that is not carried over is named, and the version cannot be installed.

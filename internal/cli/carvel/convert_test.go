@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/golden"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -46,12 +47,7 @@ func TestConvert(t *testing.T) {
 		out.WriteString("---\n" + string(text))
 	}
 	for file, got := range map[string]string{"testdata/output.yaml": out.String(), "testdata/notes.txt": notes(result)} {
-		if os.Getenv("LOCKSTEP_UPDATE") != "" {
-			require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
-		}
-		want, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.Equal(t, string(want), got, file)
+		golden.Text(t, file, got)
 		if strings.Contains(got, "hunter2") || strings.Contains(got, "aHVudGVyMg") {
 			t.Errorf("%s has a secret", file)
 		}

@@ -2,7 +2,6 @@ package describe
 
 import (
 	"context"
-	"os"
 	"strings"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/test/golden"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -22,17 +22,6 @@ func load(t *testing.T, files loader.Files, cluster bool) *loader.Package {
 	return pkg
 }
 
-// golden compares with a file, or writes it if LOCKSTEP_UPDATE is set.
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if os.Getenv("LOCKSTEP_UPDATE") != "" {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got)
-}
-
 func TestTextOfTheExample(t *testing.T) {
 	t.Parallel()
 	files, err := loader.ReadFolder("../../../examples/operator/cluster")
@@ -40,7 +29,7 @@ func TestTextOfTheExample(t *testing.T) {
 	report, err := Of(load(t, files, true), files, "", nil)
 	require.NoError(t, err)
 	got := Text(report, terminal.Plain())
-	golden(t, "testdata/operator.txt", got)
+	golden.Text(t, "testdata/operator.txt", got)
 }
 
 const everything = `
@@ -101,7 +90,7 @@ func TestReport(t *testing.T) {
 	report, err := Of(load(t, files, false), files, "back", []string{"back", "front"})
 	require.NoError(t, err)
 	got := Text(report, terminal.Plain())
-	golden(t, "testdata/everything.txt", got)
+	golden.Text(t, "testdata/everything.txt", got)
 }
 
 func schemaOf(t testing.TB, text string) *apiextensionsv1.JSONSchemaProps {
@@ -146,7 +135,7 @@ properties:
 func TestExample(t *testing.T) {
 	t.Parallel()
 	got := Example(schemaOf(t, exampleSchema))
-	golden(t, "testdata/example.yaml", got)
+	golden.Text(t, "testdata/example.yaml", got)
 	if strings.Contains(got, "hunter2") {
 		t.Error("a password is in it")
 	}

@@ -3,8 +3,6 @@ package graph_test
 import (
 	"encoding/json"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,7 +11,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/test/require"
+	"lockstep.run/lockstep/test/golden"
 )
 
 // installed returns a package "namespace/name", or "name" for a ClusterPackage, in a version, with
@@ -77,18 +75,6 @@ func shops() []corev1alpha1.GenericPackage {
 	}
 }
 
-// compare compares a text with a file, which LOCKSTEP_UPDATE=1 writes.
-func compare(t *testing.T, file, got string) {
-	t.Helper()
-	file = filepath.Join("testdata", file)
-	if os.Getenv("LOCKSTEP_UPDATE") != "" {
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got, file)
-}
-
 func everything(*graph.Node) bool { return true }
 
 func in(namespace string) func(*graph.Node) bool {
@@ -102,14 +88,14 @@ func TestTexts(t *testing.T) {
 	for range 20 {
 		rand.Shuffle(len(packages), func(i, j int) { packages[i], packages[j] = packages[j], packages[i] })
 		g := graph.Of(packages)
-		compare(t, "tree.txt", g.Tree(g.Nodes(everything), terminal.Plain()))
-		compare(t, "tree-shop.txt", g.Tree(g.Nodes(in("shop")), terminal.Plain()))
-		compare(t, "tree-cache.txt", g.TreeOf(g.Node(key("shop/shop.cache")), terminal.Plain()))
+		golden.Text(t, "testdata/tree.txt", g.Tree(g.Nodes(everything), terminal.Plain()))
+		golden.Text(t, "testdata/tree-shop.txt", g.Tree(g.Nodes(in("shop")), terminal.Plain()))
+		golden.Text(t, "testdata/tree-cache.txt", g.TreeOf(g.Node(key("shop/shop.cache")), terminal.Plain()))
 		var whys strings.Builder
 		for _, name := range []string{"certs", "shop/shop", "shop/shop.db", "shop/old.db", "other/a", "other/b"} {
 			whys.WriteString(g.Why(g.Node(key(name))).Text(terminal.Plain()))
 		}
-		compare(t, "why.txt", whys.String())
+		golden.Text(t, "testdata/why.txt", whys.String())
 	}
 }
 

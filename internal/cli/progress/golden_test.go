@@ -1,10 +1,7 @@
 package progress_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,22 +12,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/test/require"
+	"lockstep.run/lockstep/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares text with a file in testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".txt")
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got, fmt.Sprintf("%s differs; go test -update rewrites it", path))
-}
 
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
@@ -227,7 +210,7 @@ func TestGolden(t *testing.T) {
 				last = progress.Remember(last, s)
 				fmt.Fprintf(&out, "--- done %t, failed %t\n%s\n\n", v.Done, v.Failed, progress.Culprit(s))
 			}
-			golden(t, name, out.String())
+			golden.Text(t, "testdata/"+name+".txt", out.String())
 		})
 	}
 }
@@ -257,7 +240,7 @@ func TestScreenGolden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			golden(t, name, progress.Screen(progress.ReportOf(snap), progress.ScreenOptions{
+			golden.Text(t, "testdata/"+name+".txt", progress.Screen(progress.ReportOf(snap), progress.ScreenOptions{
 				Now: begin.Add(2 * time.Minute), Styles: terminal.Plain(),
 			}))
 		})

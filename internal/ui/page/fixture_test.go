@@ -3,7 +3,6 @@ package page_test
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/ui/page"
+	"lockstep.run/lockstep/test/golden"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -183,14 +183,8 @@ func text(t *testing.T, p *page.Page) string {
 	return b.String()
 }
 
-// golden compares a page with its file, which LOCKSTEP_UPDATE=1 writes.
-func golden(t *testing.T, name string, p *page.Page) {
+// compare compares a page with its file.
+func compare(t *testing.T, name string, p *page.Page) {
 	t.Helper()
-	file, got := filepath.Join("testdata", name+".html"), text(t, p)
-	if os.Getenv("LOCKSTEP_UPDATE") != "" {
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got, name)
+	golden.Text(t, filepath.Join("testdata", name+".html"), text(t, p))
 }

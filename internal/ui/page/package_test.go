@@ -87,16 +87,16 @@ func brokenUpgrade() page.Observed {
 
 func TestPackageGolden(t *testing.T) {
 	t.Parallel()
-	golden(t, "broken", page.PackageOf(frame(), brokenUpgrade()))
+	compare(t, "broken", page.PackageOf(frame(), brokenUpgrade()))
 	for _, p := range shop() {
 		switch p.GetName() {
 		case "web":
-			golden(t, "rolling", page.PackageOf(frame(), observed(p, set(p, objectsOf("shop-web")))))
+			compare(t, "rolling", page.PackageOf(frame(), observed(p, set(p, objectsOf("shop-web")))))
 		case "postgres-operator":
-			golden(t, "available", page.PackageOf(frame(), observed(p, set(p, objectsOf("shop-web")))))
+			compare(t, "available", page.PackageOf(frame(), observed(p, set(p, objectsOf("shop-web")))))
 		}
 	}
-	golden(t, "diff", page.DiffOf(frame(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "payments", Name: "api"}, objectdiff.Comparison{
+	compare(t, "diff", page.DiffOf(frame(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "payments", Name: "api"}, objectdiff.Comparison{
 		From: 7, To: 8, Phases: &objectdiff.OrderChange{Before: []string{"namespace", "deploy"}, After: []string{"namespace", "crds", "deploy", "publish"}},
 		Objects: []objectdiff.Difference{
 			{Action: objectdiff.Added, ID: objectdiff.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "ledgers.payments.example.com"}, Phase: "crds"},
@@ -223,8 +223,8 @@ func TestHostileTexts(t *testing.T) {
 
 func TestListGolden(t *testing.T) {
 	t.Parallel()
-	golden(t, "list", page.ListOf(frame(), rows(shop()), page.Query{}))
-	golden(t, "list-empty", page.ListOf(frame("You may not watch clusterpackages: they are not shown."), nil, page.Query{}))
+	compare(t, "list", page.ListOf(frame(), rows(shop()), page.Query{}))
+	compare(t, "list-empty", page.ListOf(frame("You may not watch clusterpackages: they are not shown."), nil, page.Query{}))
 }
 
 // Broken packages are first, and the filter in the address selects by text, state and namespace.
