@@ -121,6 +121,22 @@ func TestPlans(t *testing.T) {
 	}
 }
 
+// A refusal about immutable fields names the remedy of its cause, and else the usual one.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	crd := objectdiff.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "a.b"}
+	for field, want := range map[string]string{
+		"status.storedVersions[0]": "immutable: status.storedVersions[0]. Keep the version until all objects are stored in another one",
+		"spec.group":               "immutable: spec.group. Keep the field as it was",
+	} {
+		printer := PrinterFor(terminal.Plain())
+		printer.Refusals([]dryrun.Refusal{{ID: crd, Fields: []string{field}, Message: field + `: Invalid value: "x": no`}})
+		if text := printer.String(); !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}
+
 // A plan shows texts of a cluster and a package, but no control characters for a terminal.
 func TestPlanText(t *testing.T) {
 	t.Parallel()

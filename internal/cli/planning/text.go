@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -281,11 +282,12 @@ func (t *Printer) Refusals(all []dryrun.Refusal) {
 		}
 		t.Line("    " + t.Styles.Bad("✗") + " " + terminal.Line(group.Names()) + "  " + t.Styles.Faint(terminal.Line(where)))
 		t.Line("        " + terminal.Line(objects.Truncate(group.Text)))
-		if remedy := refusals.Remedy(r.Key(), r.Message); remedy != "" && len(r.Fields) == 0 {
-			t.Line("        " + terminal.Line(remedy))
-		}
+		remedy := refusals.Remedy(r.Key(), r.Message)
 		if len(r.Fields) > 0 {
-			t.Line("        " + terminal.Line("immutable: "+strings.Join(r.Fields, ", ")+". "+apinames.Default.KeepField(r.Key())))
+			remedy = "immutable: " + strings.Join(r.Fields, ", ") + ". " + cmp.Or(remedy, apinames.Default.KeepField(r.Key()))
+		}
+		if remedy != "" {
+			t.Line("        " + terminal.Line(remedy))
 		}
 	}
 }
