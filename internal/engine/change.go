@@ -200,9 +200,10 @@ func (s *step) imply(ctx context.Context, answer *unstructured.Unstructured) (*r
 		}
 		dry, err := s.patch(ctx, patch, true)
 		switch {
-		case err != nil && try >= limits.ImpliedTries:
-			return r, nil, err
-		case err == nil && m.Open(dry.Object), refused(err) && m.Yield(apply.CausesOf(err)):
+		case err == nil && m.Open(dry.Object):
+			try = 0 // fields that yielded are put back
+			continue
+		case refused(err) && try < limits.ImpliedTries && m.Yield(apply.CausesOf(err)):
 			continue
 		case refused(err) && m.Keep(apply.CausesOf(err)):
 			r.kept = append(r.kept, apply.CausesOf(err)...)

@@ -307,6 +307,21 @@ func TestKeep(t *testing.T) {
 	require.Equal(t, yamltest.Decode(t, `{spec: {scopes: [a], hard: {pods: 1}}}`), Installed(apinames.Default, object), "what the installer wrote")
 }
 
+// TestKeepAfterYield checks that fields that yielded before an installer's field was kept are put
+// back as well.
+func TestKeepAfterYield(t *testing.T) {
+	t.Parallel()
+	object := &unstructured.Unstructured{Object: yamltest.Decode(t, `{kind: Q, metadata: {managedFields: [
+		{manager: helm, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:scopes": {}}}},
+		`+byHand+`{"f:spec": {"f:volumes": {"f:v": {}}, "f:mount": {}}}}]}, spec: {scopes: [a], volumes: {v: 1}, mount: v}}`)}
+	m, err := Imply(apinames.Default, yamltest.Decode(t, `{kind: Q, spec: {volumes: {}}}`), object, true, LearnListTypes(object.GetManagedFields()))
+	require.NoError(t, err)
+	if !m.Yield([]string{"spec.mount"}) || !m.Keep([]string{"spec.scopes"}) || !m.Open(yamltest.Decode(t, `{kind: Q, spec: {scopes: [a]}}`)) {
+		t.Error("the mount yields, the scopes are kept, and the volumes are opened")
+	}
+	require.Equal(t, yamltest.Decode(t, `{scopes: [a], volumes: {v: 1}, mount: v}`), m.Object()["spec"])
+}
+
 // TestAfter checks empty maps and lists: managedFields keep naming the manager that filled them,
 // even after the engine has emptied them.
 func TestAfter(t *testing.T) {

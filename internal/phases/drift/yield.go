@@ -138,9 +138,12 @@ func (m *Implied) Keep(fields []string) bool {
 			continue
 		}
 		kept = true
-		m.ours = m.ours.Difference(left)
-		m.others = append(m.others, share{manager: s.manager, fixed: true, fields: left})
-		m.tried, m.first = attempt{}, nil
+		installers := share{manager: s.manager, fixed: true, fields: left}
+		m.ours, m.others = m.ours.Difference(left), append(m.others, installers)
+		if m.first != nil {
+			m.first.ours, m.first.others = m.first.ours.Difference(left), append(m.first.others, installers)
+		}
+		m.tried = attempt{}
 	}
 
 	return kept
