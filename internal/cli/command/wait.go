@@ -131,7 +131,8 @@ func (w *Waiter) unnoticed(ctx context.Context, s progress.State) string {
 		return fmt.Sprintf("no manager has renewed its Lease for %s: is lockstep-manager running?", duration.HumanDuration(silence))
 	}
 	// A deletion that waits for others' finalizers reports nothing.
-	if !s.Observed && !s.Deleting {
+	held := s.Deleting && len(s.Finalizers) > 0
+	if !s.Observed && !held {
 		return progress.Unnoticed
 	}
 	return ""

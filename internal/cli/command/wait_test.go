@@ -32,7 +32,8 @@ func TestUnnoticed(t *testing.T) {
 		{"the manager died", lease(2 * time.Hour), progress.State{Observed: true, Deleting: true}, "no manager has renewed its Lease for 120m: is lockstep-manager running?"},
 		{"a manager runs, and the rollout waits for something else", lease(0), progress.State{Observed: true}, ""},
 		{"the Lease is elsewhere, and nothing has happened", nil, progress.State{}, progress.Unnoticed},
-		{"another controller's finalizer holds a deletion, on which the manager does not report", lease(0), progress.State{Deleting: true}, ""},
+		{"another controller's finalizer holds a deletion, on which the manager does not report", lease(0), progress.State{Deleting: true, Finalizers: []string{"example.com/wait"}}, ""},
+		{"nothing but the engine holds a deletion", nil, progress.State{Deleting: true}, progress.Unnoticed},
 		{"the connection is lost, which another line says", lease(time.Hour), progress.State{Lost: "refused"}, ""},
 	} {
 		w := &Waiter{Cluster: clustertest.FakeCluster(t, test.objects...)}
