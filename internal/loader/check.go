@@ -48,7 +48,7 @@ func (c *check) run() *object {
 	c.gvk()
 	c.identity()
 	c.serverFields()
-	c.stringData()
+	c.secretValues()
 	c.scope()
 	annotations := c.ignoredFields(c.annotations())
 	c.labels()
@@ -164,16 +164,26 @@ func (c *check) identity() {
 	}
 }
 
-// stringData refuses values of a Secret that are not texts, such as numbers, as the API server does.
-// It never sees them, because the engine moves stringData into data.
-func (c *check) stringData() {
-	values, _ := c.body["stringData"].(map[string]any)
-	if c.out.gvk.GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
+// secretValues refuses values of a Secret that are not texts, such as numbers, as the API server
+// does.
+func (c *check) secretValues() {
+	if c.out.gvk.GroupKind() != secretKind {
 		return
 	}
-	for _, name := range sortedKeys(values) {
-		if _, isText := values[name].(string); !isText && values[name] != nil {
-			c.invalid(document.Child("stringData", name), "Put it in quotes.", "the value is not a text")
+	for _, field := range []string{"data", "stringData"} {
+		values, _ := c.body[field].(map[string]any)
+		for _, name := range sortedKeys(values) {
+			remedy := "Put it in quotes."
+			switch values[name].(type) {
+			case string, nil:
+				continue
+			case map[string]any, []any:
+				remedy = "Write it as a block with |."
+			}
+			if field == "data" {
+				remedy = "Move it to stringData, in quotes, or encode it in base64."
+			}
+			c.invalid(document.Child(field, name), remedy, "the value is not a text")
 		}
 	}
 }

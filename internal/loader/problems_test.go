@@ -180,6 +180,14 @@ func TestObjectProblems(t *testing.T) {
 			"number in a Secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: a, annotations: {package-operator.run/phase: first}}\nstringData:\n  user: a\n  password: 12345678\n  none:", namespaced(),
 			"Object invalid in a.yaml idx 0 line 6: v1 Secret a: stringData.password: the value is not a text. Put it in quotes.",
 		},
+		{
+			"mapping in a Secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: a, annotations: {package-operator.run/phase: first}}\nstringData:\n  config.yaml:\n    a: b", namespaced(),
+			"Object invalid in a.yaml idx 0 line 5: v1 Secret a: stringData[config.yaml]: the value is not a text. Write it as a block with |.",
+		},
+		{
+			"number in the data of a Secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: a, annotations: {package-operator.run/phase: first}}\ndata:\n  pin: 1234", namespaced(),
+			"Object invalid in a.yaml idx 0 line 5: v1 Secret a: data.pin: the value is not a text. Move it to stringData, in quotes, or encode it in base64.",
+		},
 		{"large annotation", annotated("a", strings.Repeat("x", limits.AnnotationBytes)), namespaced(), fmt.Sprintf("the API server's limit is %d", limits.AnnotationBytes)},
 		{"label value", meta("labels: {a: 'b c'}"), namespaced(), `Labels invalid in a.yaml idx 0 line 7: v1 ConfigMap a: metadata.labels.a: "b c" is not a valid label value`},
 		{"label key", meta("labels: {'a b': c}"), namespaced(), `"a b" is not a valid key`},

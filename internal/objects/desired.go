@@ -124,27 +124,35 @@ func (d *Desired) Object(metadata ManagedMetadata) (map[string]any, error) {
 }
 
 // encodeStringData moves stringData into data. The API server never returns stringData, so drift
-// would be invisible there. A value that is not a text stays one that the API server refuses.
+// would be invisible there.
 func encodeStringData(secret map[string]any) {
-	plain, ok := secret["stringData"].(map[string]any)
-	if !ok {
-		return
-	}
 	if _, isMap := secret["data"].(map[string]any); !isMap && secret["data"] != nil {
 		return // the API server refuses it
 	}
-	data := entries(secret, "data")
-	for k, v := range plain {
-		switch v := v.(type) {
-		case string:
-			data[k] = base64.StdEncoding.EncodeToString([]byte(v))
-		case nil:
-			data[k] = ""
-		default:
-			data[k] = v
+
+	plain, isMap := secret["stringData"].(map[string]any)
+	if isMap {
+		data := entries(secret, "data")
+		for k, v := range plain {
+			switch v := v.(type) {
+			case string:
+				data[k] = base64.StdEncoding.EncodeToString([]byte(v))
+			case nil:
+				data[k] = ""
+			default:
+				data[k] = v
+			}
+		}
+		delete(secret, "stringData")
+	}
+
+	// The API server refuses a value that is not a text, and its message quotes the value.
+	data, _ := secret["data"].(map[string]any)
+	for k, v := range data {
+		if _, isText := v.(string); !isText && v != nil {
+			data[k] = map[string]any{}
 		}
 	}
-	delete(secret, "stringData")
 }
 
 // entries returns the map at field, creating it if it is absent.
