@@ -65,17 +65,18 @@ func (c *Cluster) silence(lease *coordinationv1.Lease) time.Duration {
 	if lease.Spec.RenewTime == nil {
 		return 0
 	}
-	if silence := c.clock.now().Sub(lease.Spec.RenewTime.Time); silence > 2*limits.LeaseDuration {
+	if silence := c.Now().Sub(lease.Spec.RenewTime.Time); silence > 2*limits.LeaseDuration {
 		return silence
 	}
 	return 0
 }
 
-// clock is the API server's: a workstation's can be wrong by minutes.
-type clock struct{ ahead atomic.Int64 }
+// Now is the time of the API server, because a workstation's clock can be wrong by minutes. It is the
+// local time before the first answer.
+func (c *Cluster) Now() time.Time { return time.Now().Add(time.Duration(c.clock.ahead.Load())) }
 
-// now is the local time before the first answer.
-func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+// clock is how far the API server's clock is ahead of the local one.
+type clock struct{ ahead atomic.Int64 }
 
 // dated reads the time from each answer, which has it in seconds.
 type dated struct {

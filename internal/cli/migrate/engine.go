@@ -155,9 +155,9 @@ func (c *engineCommand) leader(ctx context.Context) (string, error) {
 	// The clocks of this machine and of the holder can differ. So the Lease counts from the time
 	// when its current version was first seen, as in client-go's leader election.
 	if c.lease != lease.ResourceVersion {
-		c.lease, c.leaseSince = lease.ResourceVersion, time.Now()
+		c.lease, c.leaseSince = lease.ResourceVersion, c.cluster.Now()
 	}
-	return engines.Holder(&lease, c.leaseSince, time.Now()), nil
+	return engines.Holder(&lease, c.leaseSince, c.cluster.Now()), nil
 }
 
 // awaitLease waits until no process leads.
@@ -198,7 +198,7 @@ func (c *engineCommand) others(ctx context.Context) error {
 	if err := c.client.List(ctx, jobs, named(formerBootstrap)); err != nil {
 		return c.cluster.Explain("cannot search for the bootstrap of Package Operator", err)
 	}
-	if why := engines.Elsewhere(leases.Items, deployments, jobs.Items, time.Now()); len(why) > 0 {
+	if why := engines.Elsewhere(leases.Items, deployments, jobs.Items, c.cluster.Now()); len(why) > 0 {
 		return fmt.Errorf("nothing was changed: %s", strings.Join(why, "; "))
 	}
 
