@@ -16,6 +16,7 @@ const (
 	RecordBytes      = 256 << 10       // the fields of one object that probes read; a large status has a tenth
 	RecordSmallBytes = 4 << 10         // internal: fields of one object that are not counted as memory of the namespace
 	RecordRetry      = 5 * time.Minute // internal: time until an object is read again that did not fit into memory
+	EventNesting     = 10_000          // internal: levels of an event of a watch, as in encoding/json; its readers are recursive
 )
 
 // Limits of requests to the API server.

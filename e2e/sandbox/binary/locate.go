@@ -16,7 +16,7 @@ import (
 // module is the first line of the main module's go.mod, which identifies its folder.
 const module = "module lockstep.run/lockstep"
 
-// recipe is part of the hash. Change it to invalidate all binaries if the build changes.
+// recipe is part of the hash. Change it if a change of the build changes the binary.
 const recipe = "1"
 
 // Name is the file name of the binary in its folder.

@@ -7,10 +7,9 @@ import (
 	"io"
 
 	"k8s.io/apimachinery/pkg/runtime"
-)
 
-// maxDepth limits the nesting of an event as encoding/json does, because its readers are recursive.
-const maxDepth = 10_000
+	"lockstep.run/lockstep/internal/limits"
+)
 
 // framer reads the frames of a watch, which are JSON objects. Apimachinery's framer also validates
 // them, which takes longer than to decode them, and keeps a frame of any size in memory.
@@ -77,8 +76,8 @@ func (f *frames) scan(chunk []byte) (start, end int, err error) {
 		case f.quoted:
 			f.escaped = c == '\\'
 		case c == '{' || c == '[':
-			if f.depth++; f.depth > maxDepth {
-				return 0, 0, fmt.Errorf("an event of a watch is nested deeper than %d levels", maxDepth)
+			if f.depth++; f.depth > limits.EventNesting {
+				return 0, 0, fmt.Errorf("an event of a watch is nested deeper than %d levels", limits.EventNesting)
 			}
 		case c == '}' || c == ']':
 			if f.depth--; f.depth == 0 {

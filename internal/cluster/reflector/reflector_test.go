@@ -234,7 +234,7 @@ func TestFrames(t *testing.T) {
 	if got, err := readFrames(strings.NewReader(`{}<html>{}`), 100); err == nil || errors.Is(err, io.EOF) || len(got) != 1 {
 		t.Errorf("no JSON: %q, %v", got, err)
 	}
-	deepest := strings.Repeat("{[", maxDepth/2) + strings.Repeat("]}", maxDepth/2)
+	deepest := strings.Repeat("{[", limits.EventNesting/2) + strings.Repeat("]}", limits.EventNesting/2)
 	if got, err := readFrames(strings.NewReader(deepest+`{"a":`+deepest), 100); len(got) != 1 || err == nil || !strings.Contains(err.Error(), "nested deeper than 10000") {
 		t.Errorf("%d frames of deep ones, then %v", len(got), err)
 	}
