@@ -115,6 +115,30 @@ func holdersOf(table *claims.Table, names ...string) string {
 	return text
 }
 
+// TestReclaim checks that a cluster-scoped owner takes an object from a namespaced one that has
+// claimed it since, if it proves that it held it before.
+func TestReclaim(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		since string
+		by    recorded
+		want  string
+	}{
+		{"one", recorded{owner: "cluster", names: []string{"a"}}, "cluster"},
+		{"one", recorded{owner: "cluster", names: []string{"a"}, unproven: true}, "one"},
+		{"cluster", recorded{owner: "one", names: []string{"a"}}, "cluster"},
+		{"two", recorded{owner: "one", names: []string{"a"}}, "two"},
+	} {
+		table := claims.NewTable(func(objects.Owner) {})
+		if err := table.ClaimOver(holder(tc.since), keys("a"), nil); err != nil {
+			t.Fatal(err)
+		}
+		record := tc.by.record()
+		require.Equal(t, tc.want == tc.by.owner, table.Reclaim(&record))
+		require.Equal(t, tc.want, holdersOf(table, "a"))
+	}
+}
+
 // TestRestoreInAnyOrder checks that the order of the owners does not matter, and that each object
 // has one holder that has it on record.
 func TestRestoreInAnyOrder(t *testing.T) {
