@@ -27,6 +27,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/test/imagetest"
 	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/signed"
 )
@@ -64,7 +65,7 @@ func TestBundle(t *testing.T) {
 	dir := t.TempDir()
 
 	for _, image := range []string{"web:1", "proxy:1", "db:1", "backup:1", "tool:1"} {
-		pushImage(t, origin+"/images/"+image)
+		imagetest.PushRandom(t, origin+"/images/"+image)
 	}
 	platforms, err := random.Index(64, 1, 2)
 	require.NoError(t, err)

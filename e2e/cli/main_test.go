@@ -9,14 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/v1/random"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/cli"
-	"lockstep.run/lockstep/test/require"
 )
 
 func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
@@ -51,16 +47,6 @@ func ok(t *testing.T, env *harness.Env, args ...string) result {
 		t.Fatalf("%s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.out, r.err)
 	}
 	return r
-}
-
-// pushImage pushes an image of some content.
-func pushImage(t *testing.T, ref string) {
-	t.Helper()
-	image, err := random.Image(64, 1)
-	require.NoError(t, err)
-	parsed, err := name.ParseReference(ref, name.Insecure)
-	require.NoError(t, err)
-	require.NoError(t, remote.Write(parsed, image))
 }
 
 // awaitText waits until a condition of the package's current generation contains the text.
