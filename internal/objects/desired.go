@@ -117,15 +117,16 @@ func (d *Desired) Object(metadata ManagedMetadata) (map[string]any, error) {
 
 	d.Owner(metadata.Owner).Put(meta)
 	if d.Key.Group == "" && d.Key.Kind == "Secret" {
-		encodeStringData(obj)
+		normalizeSecret(obj)
 	}
 
 	return obj, nil
 }
 
-// encodeStringData moves stringData into data. The API server never returns stringData, so drift
-// would be invisible there.
-func encodeStringData(secret map[string]any) {
+// normalizeSecret moves stringData into data. The API server never returns stringData, so drift
+// would be invisible there. Values that are not texts become empty objects: the API server refuses
+// them as well, and its message quotes the value.
+func normalizeSecret(secret map[string]any) {
 	if _, isMap := secret["data"].(map[string]any); !isMap && secret["data"] != nil {
 		return // the API server refuses it
 	}
@@ -146,7 +147,6 @@ func encodeStringData(secret map[string]any) {
 		delete(secret, "stringData")
 	}
 
-	// The API server refuses a value that is not a text, and its message quotes the value.
 	data, _ := secret["data"].(map[string]any)
 	for k, v := range data {
 		if _, isText := v.(string); !isText && v != nil {
