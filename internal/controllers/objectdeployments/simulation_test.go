@@ -590,8 +590,13 @@ func (s *simulation) deleteDeployment(orphan bool) {
 		})
 		s.orphaned = map[types.UID]bool{}
 		for _, key := range s.keys() {
-			known := slices.ContainsFunc(s.sets, func(one *set) bool { w, _ := one.template.Find(key); return w != nil })
-			if o := s.get(key); known || s.ours(o) { // of others it does not know that they were its own
+			o := s.get(key)
+			known := slices.ContainsFunc(s.sets, func(one *set) bool {
+				w, _ := one.template.Find(key)
+				retains := slices.ContainsFunc(o.owners, func(ref objects.Reference) bool { return ref.UID == one.uid })
+				return w != nil && (!one.archived || retains) // other archived sets are not loaded
+			})
+			if known || s.ours(o) { // of others it does not know that they were its own
 				s.orphaned[o.uid] = true
 			}
 		}

@@ -433,8 +433,13 @@ func (s *simulation) noteSet(obj *corev1alpha1.ObjectSet) {
 		}
 	}
 	for n, ph := range obj.Status.Phases {
-		if ph.State.Opened() {
+		switch {
+		case ph.State.Opened():
 			is.begun = max(is.begun, n+1)
+		case ph.State != corev1alpha1.PhaseStateWaiting:
+			// Activated again before it is archived, a set need not create its objects again while a
+			// newer one rolls out.
+			is.ready = min(is.ready, n)
 		}
 	}
 	if is.begun > is.opened {
