@@ -3,6 +3,7 @@ package revisions
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/phases"
@@ -100,9 +101,6 @@ func breaking(s AvailabilityInput) []phases.Blocker {
 func excused(b phases.Blocker) bool { return b.NeverReady || b.InGrace }
 
 func unready(what string, blocking []phases.Blocker) Availability {
-	message := what
-	if len(blocking) > 0 {
-		message += ": " + phases.Describe(blocking)
-	}
+	message := strings.TrimSuffix(what+": "+phases.Describe(blocking), ": ")
 	return Availability{false, corev1alpha1.ReasonObjectSetUnready, message}
 }
