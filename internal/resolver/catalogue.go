@@ -113,15 +113,15 @@ func (m *market) versions(at place) []value {
 		candidates[i].Retracted = "" // the constraint decides about retracted versions
 	}
 
-	all := versions.Request{Selection: corev1alpha1.VersionSelection{Prereleases: &corev1alpha1.Prereleases{}}, Platform: m.input.Platform}
+	all := versions.Request{
+		Selection: corev1alpha1.VersionSelection{Prereleases: &corev1alpha1.Prereleases{}},
+		Scope:     corev1alpha1.ScopeOf(at.namespace), Platform: m.input.Platform,
+	}
 	var fit []value
 	for _, c := range versions.Select(candidates, all).Considered {
 		o := &offers[c.Index]
 		v, err := versions.Parse(o.Version)
-		if c.Why != "" || err != nil {
-			continue
-		}
-		if len(o.Scopes) == 0 || slices.Contains(o.Scopes, corev1alpha1.ScopeOf(at.namespace)) {
+		if c.Why == "" && err == nil {
 			fit = append(fit, value{o.Version, v, o})
 		}
 	}

@@ -82,8 +82,6 @@ type Offer struct {
 	versions.Candidate
 	Dependencies []corev1alpha1.Dependency
 	Unique       corev1alpha1.UniqueScope
-	// Scopes are the scopes that it can be installed in; empty means all.
-	Scopes []corev1alpha1.Scope
 }
 
 // Catalogue is the read-only view of the offers. The order of its answers does not matter.

@@ -106,7 +106,7 @@ func (o Offered) Inline() bool { return o.Version.Image == "" && len(o.Version.F
 func (o Offered) Candidate() versions.Candidate {
 	return versions.Candidate{
 		Version: o.Version.Version, Retracted: o.Version.Retracted, Constraints: o.Version.Constraints,
-		NotInstallable: o.notInstallable(), Provides: o.Version.Provides,
+		NotInstallable: o.notInstallable(), Scopes: o.Version.Scopes, Provides: o.Version.Provides,
 	}
 }
 

@@ -25,7 +25,7 @@ func RequestOf(pkg corev1alpha1.GenericPackage, name string, platform versions.P
 	spec, status := pkg.PackageSpec(), pkg.PackageStatus()
 	_, downgradable := pkg.GetAnnotations()[DowngradableAnnotation]
 	r := versions.Request{
-		Selection: spec.PackageRef.VersionSelection, API: APIOf(spec.PackageRef), Platform: platform,
+		Selection: spec.PackageRef.VersionSelection, Scope: corev1alpha1.ScopeOf(pkg.GetNamespace()), API: APIOf(spec.PackageRef), Platform: platform,
 		// A generated package has a single version, which only the manager decides.
 		AllowDowngrade: pkg.GetLabels()[corev1alpha1.GeneratedLabel] == "true" || downgradable || spec.DowngradePolicy == corev1alpha1.DowngradePolicyAllow,
 	}

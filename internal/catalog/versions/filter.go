@@ -171,8 +171,12 @@ func (s *selection) whyAPI(i int) string {
 
 // whyNotInstallable rejects versions with a reason that no setting of the Package removes.
 func (s *selection) whyNotInstallable(i int) string {
-	if why := s.candidates[i].NotInstallable; why != "" {
-		return "cannot be installed: " + why // its source bounds it, and it has a remedy
+	c, scope := &s.candidates[i], s.request.Scope
+	switch {
+	case c.NotInstallable != "":
+		return "cannot be installed: " + c.NotInstallable // its source bounds it, and it has a remedy
+	case scope != "" && len(c.Scopes) > 0 && !slices.Contains(c.Scopes, scope):
+		return "is for " + c.Scopes[0].Kind("Package") + "s only"
 	}
 	return ""
 }

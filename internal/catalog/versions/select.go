@@ -19,6 +19,8 @@ type Candidate struct {
 	Constraints []corev1alpha1.AvailableConstraint
 	// NotInstallable is the full reason why the version can never be installed; empty if it can be.
 	NotInstallable string
+	// Scopes are the scopes that the version can be installed in; empty means all.
+	Scopes []corev1alpha1.Scope
 	// Provides are APIs that the version brings.
 	Provides []corev1alpha1.ProvidedAPI
 }
@@ -47,6 +49,9 @@ func PlatformOf(env manifestsv1alpha1.PackageEnvironment, manager string) Platfo
 // Request is the input for choosing a version.
 type Request struct {
 	Selection corev1alpha1.VersionSelection
+	// Scope is the scope of the installation. The version must support it; empty if there is no such
+	// requirement.
+	Scope corev1alpha1.Scope
 	// API must be provided by the version; nil if there is no such requirement.
 	API *corev1alpha1.ProvidedAPI
 	// Installed and LastAttempted are the versions that are installed and that were chosen last;

@@ -91,6 +91,14 @@ func TestSelect(t *testing.T) {
 			reason: "a version that cannot be installed", candidates: []Candidate{{Version: "1.0.0", NotInstallable: "asks for template[0].ytt"}},
 			is: corev1alpha1.ReasonNoMatchingVersion, message: []string{"1.0.0 cannot be installed: asks for template[0].ytt"},
 		},
+		{
+			reason: "a version for ClusterPackages only is not for a Package", want: "1.0.0", message: []string{"2.0.0 is for ClusterPackages only"},
+			candidates: []Candidate{{Version: "1.0.0"}, {Version: "2.0.0", Scopes: []corev1alpha1.Scope{corev1alpha1.ScopeCluster}}}, request: Request{Scope: corev1alpha1.ScopeNamespaced},
+		},
+		{
+			reason: "a version for both", want: "1.0.0", request: Request{Scope: corev1alpha1.ScopeNamespaced},
+			candidates: []Candidate{{Version: "1.0.0", Scopes: corev1alpha1.Scopes()}},
+		},
 		{reason: "no version is offered", is: corev1alpha1.ReasonUnknownPackage},
 		{reason: "no constraint", candidates: offered, request: Request{Selection: within("1.0.0 || || 2")}, is: corev1alpha1.ReasonVersionInvalid, message: []string{`alternative ""`, `write it as ">=1.2, <2"`}},
 		{

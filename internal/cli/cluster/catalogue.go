@@ -3,8 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"maps"
-	"regexp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -115,45 +113,8 @@ func (c *Catalogue) Of(ctx context.Context, name string) ([]offers.Offered, *cor
 	return found, nil, nil
 }
 
-// furtherPart matches the name of an object that is not the first of its package.
-var furtherPart = regexp.MustCompile(`\.part-[0-9]+$`)
-
-// Names returns the sorted names of all offered packages. It reads the packages themselves only if
-// some repository does not serve the namespace, because the packages of that repository are left
-// out.
+// Names returns the sorted names of the packages with a version that the namespace sees.
 func (c *Catalogue) Names(ctx context.Context) ([]string, error) {
-	if err := c.readHidden(ctx); err != nil {
-		return nil, err
-	}
-	if slices.Contains(slices.Collect(maps.Values(c.hidden)), true) {
-		return c.visible(ctx)
-	}
-
-	var names []string
-	for _, scope := range c.scopes() {
-		if scope == corev1alpha1.ScopeNamespaced && c.namespace == "" {
-			continue
-		}
-		// Metadata suffices, because objects are named after their packages.
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(scope.Kind("AvailablePackage") + "List"))
-		if err := c.cluster.List(ctx, list, client.InNamespace(c.namespaceOf(scope))); err != nil {
-			return nil, c.cluster.Explain("cannot read the offers of repositories", err)
-		}
-
-		for i := range list.Items {
-			if name := list.Items[i].Name; !furtherPart.MatchString(name) {
-				names = append(names, name)
-			}
-		}
-	}
-
-	slices.Sort(names)
-	return slices.Compact(names), nil
-}
-
-// visible returns the names of the packages with a version that the namespace sees.
-func (c *Catalogue) visible(ctx context.Context) ([]string, error) {
 	all, err := c.All(ctx)
 	if err != nil {
 		return nil, err

@@ -129,6 +129,7 @@ func (c *Chooser) Choose(ctx context.Context, name string, request versions.Requ
 	if c.platform != nil {
 		request.Platform = *c.platform
 	}
+	request.Scope = corev1alpha1.ScopeOf(c.Namespace)
 	found.Choice = versions.Select(candidates, request)
 	return found, nil
 }

@@ -113,7 +113,7 @@ func OffersOf(offered []offers.Offered) []resolver.Offer {
 	all := make([]resolver.Offer, len(offered))
 	for i, o := range offered {
 		v := &o.Version
-		all[i] = resolver.Offer{Candidate: o.Candidate(), Dependencies: v.Dependencies, Unique: v.UniqueInScope, Scopes: v.Scopes}
+		all[i] = resolver.Offer{Candidate: o.Candidate(), Dependencies: v.Dependencies, Unique: v.UniqueInScope}
 	}
 	return all
 }
