@@ -123,7 +123,11 @@ func awaitDeletion(c DecisionInput, live *objects.Observed) Decision {
 	}
 
 	due := time.Unix(live.CollectedSince, 0).Add(collectorPatience)
-	if !c.Now.Before(due) {
+	switch {
+	case c.Now.Before(due):
+	case c.Desired != nil:
+		return Decision{Action: Recreate}
+	default:
 		return Decision{Action: Delete}
 	}
 	if v.Retry.IsZero() || due.Before(v.Retry) {

@@ -422,6 +422,8 @@ func (p *player) live(key objects.Key, words []string) error {
 			obs.Projection = digest("drift")
 		case "terminating":
 			obs.Terminating = true
+		case "stuck":
+			obs.Terminating, obs.CollectedSince = true, p.state.Now.Add(-time.Hour).Unix()
 		case "keep":
 			obs.Keep = true
 		case "unknown":

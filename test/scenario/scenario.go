@@ -188,7 +188,8 @@ func (w *writer) object(key objects.Key, is phases.LiveState) {
 	words = append(words, w.controller(obs)...)
 	add(is.Unlabelled, "unlabelled")
 	add(!obs.Watched && !is.Unlabelled, "unwatched")
-	add(obs.Terminating, "terminating")
+	add(obs.Terminating && obs.CollectedSince == 0, "terminating")
+	add(obs.CollectedSince != 0, "stuck")
 	add(obs.Keep, "keep")
 	for _, r := range w.Revisions {
 		if result, evaluated := r.Results[key]; evaluated && r.Probed.Has(key.GroupKind()) {
