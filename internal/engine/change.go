@@ -216,8 +216,15 @@ func (s *step) imply(ctx context.Context, answer *unstructured.Unstructured) (*r
 		same := sameContent(dry, live) || answer != nil && sameContent(dry, answer)
 		if !same && !compared {
 			compared = true
-			if fresh := s.fresh(ctx); fresh != nil && m.Fresh(fresh.Object) {
+			fresh, err := s.fresh(ctx)
+			switch {
+			case fresh != nil && m.Fresh(fresh.Object):
 				continue
+			case fresh == nil && answer != nil:
+				m.AsApplied() // the API server accepted the apply, which keeps them
+				continue
+			case err != nil:
+				return r, nil, err
 			}
 		}
 		r.resourceVersion, r.patch, r.yielded = live.GetResourceVersion(), patch, m.Yielded()
@@ -307,9 +314,9 @@ func (s *step) residue(ctx context.Context, live *unstructured.Unstructured) []s
 		return nil
 	}
 
-	fresh := s.fresh(ctx)
+	fresh, _ := s.fresh(ctx)
 	if fresh == nil {
-		return nil
+		return nil // not known, and not worth to fail for
 	}
 	return stays(fresh.Object)
 }
@@ -334,25 +341,31 @@ func (s *step) note(format string, args ...any) {
 	r.notes[s.Key], r.noted = text, false
 }
 
-// fresh returns a new object of the template, by a dry run under another name; nil if that is not
-// possible.
-func (s *step) fresh(ctx context.Context) *unstructured.Unstructured {
+// fresh returns a new object of the template, by a dry run under another name. It returns nil if
+// the API server refuses that: for the name, which can follow from the content as that of a
+// CustomResourceDefinition, for a quota, or because a webhook admits only one such object.
+func (s *step) fresh(ctx context.Context) (*unstructured.Unstructured, error) {
 	if s.asFresh == nil {
-		s.asFresh = &unstructured.Unstructured{}
-		if template, err := s.Desired.Object(s.Metadata); err == nil {
-			obj := &unstructured.Unstructured{Object: template}
-			obj.SetName(s.Key.Name[:min(len(s.Key.Name), 50)] + "-fresh")
-			// It fails if the name follows from the content, as for a CustomResourceDefinition.
-			if fresh, err := s.create(ctx, obj.GetName(), obj.Object, true); err == nil {
-				s.asFresh = fresh
-			}
+		template, err := s.Desired.Object(s.Metadata)
+		if err != nil {
+			return nil, err
 		}
+		obj := &unstructured.Unstructured{Object: template}
+		obj.SetName(s.Key.Name[:min(len(s.Key.Name), 50)] + "-fresh")
+		fresh, err := s.create(ctx, obj.GetName(), obj.Object, true)
+		switch {
+		case apply.Classify(err) == apply.Retry:
+			return nil, err
+		case err != nil:
+			fresh = &unstructured.Unstructured{}
+		}
+		s.asFresh = fresh
 	}
 
 	if s.asFresh.Object == nil {
-		return nil
+		return nil, nil
 	}
-	return s.asFresh
+	return s.asFresh, nil
 }
 
 // ImmutableError is a refusal to change a field of an object that could be created with it.
