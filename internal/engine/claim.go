@@ -18,6 +18,9 @@ import (
 // from outside the engine, which are not watched.
 const recheckRetry = 30 * time.Second
 
+// lookupRetry is the interval at which objects are looked for again that could not be looked for.
+const lookupRetry = 5 * time.Second
+
 // Claim claims all objects of a revision, or refuses it: another owner has claimed one, one exists
 // that the owner must not take, or the revision's account is not allowed to write them. The store
 // has to record the claim.
@@ -61,7 +64,10 @@ func (e *Engine) refusals(ctx context.Context, r *Rollout, rev *Revision) (refus
 		return refusals, nil, err
 	}
 
-	if len(refusals) > 0 {
+	switch {
+	case slices.ContainsFunc(refusals, func(b phases.Blocker) bool { return b.Kind == phases.BlockRefused }):
+		rev.recheck = e.Cluster.Now().Add(lookupRetry)
+	case len(refusals) > 0:
 		rev.recheck = e.Cluster.Now().Add(recheckRetry)
 	}
 	return refusals, nil, nil

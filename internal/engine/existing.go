@@ -23,9 +23,16 @@ import (
 // takes fewer requests than reading each object.
 const listPage = 500
 
+// unread is the reason why the objects of one kind and namespace, with the key as an example, could
+// not be looked for.
+type unread struct {
+	key objects.Key
+	err error
+}
+
 // existing returns the metadata of the objects that exist, with one listing for each kind and
 // namespace, or one GET for a single object. Concurrent callers share a listing.
-func (e *Engine) existing(ctx context.Context, steps []phases.Step) (found, error) {
+func (e *Engine) existing(ctx context.Context, steps []phases.Step) (found, []unread) {
 	var order []group
 	groups := map[group][]objects.Key{}
 	versions := map[group]string{}
@@ -38,21 +45,21 @@ func (e *Engine) existing(ctx context.Context, steps []phases.Step) (found, erro
 		versions[g] = s.Desired.Version
 	}
 
-	existing := found{}
+	existing, failed := found{}, []unread{}
 	for _, g := range order {
 		keys := groups[g]
 		mapping, err := e.Cluster.Mapping(g.kind, versions[g])
 		if meta.IsNoMatchError(err) || errors.Is(e.Cluster.State(g.kind).Err, livestate.ErrNotWatchable) {
 			continue // nothing exists of a kind that is not served, or not stored
 		}
-		if err != nil {
-			return nil, err
+		seen := found{}
+		if err == nil {
+			seen, err = e.lookups.lookup(ctx, g, keys, func(all []objects.Key) (found, error) {
+				return e.find(ctx, mapping, g, all)
+			})
 		}
-		seen, err := e.lookups.lookup(ctx, g, keys, func(all []objects.Key) (found, error) {
-			return e.find(ctx, mapping, g, all)
-		})
 		if err != nil {
-			return nil, fmt.Errorf("cannot look for objects that exist already: %w", err)
+			failed = append(failed, unread{keys[0], fmt.Errorf("cannot look for objects that exist already: %w", err)})
 		}
 		for _, key := range keys {
 			if seen[key] != nil {
@@ -61,7 +68,7 @@ func (e *Engine) existing(ctx context.Context, steps []phases.Step) (found, erro
 		}
 	}
 
-	return existing, nil
+	return existing, failed
 }
 
 // absent returns the objects that do not exist, out of those to be confirmed. Several of one kind

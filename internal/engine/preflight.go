@@ -3,11 +3,14 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/cluster/discovery"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 )
@@ -119,12 +122,20 @@ func (e *Engine) precheck(ctx context.Context, r *Rollout, rev *Revision) ([]pha
 		fresh = append(fresh, phases.Step{Key: d.Key, Desired: d, Metadata: rev.Metadata, Labels: rev.Labels})
 	}
 
-	existing, err := e.existing(ctx, fresh)
-	if err != nil {
-		return nil, err
+	existing, failed := e.existing(ctx, fresh)
+	blocked := r.collisions(rev, existing, e.Cluster.Now())
+	for _, u := range failed {
+		switch {
+		case ctx.Err() != nil, apply.Classify(u.err) == apply.NotLeading:
+			return nil, u.err
+		case errors.Is(u.err, discovery.ErrUnavailable), apierrors.IsServiceUnavailable(u.err):
+			// As for a kind that is not served, its phase waits. An earlier phase can be what mends it.
+		default:
+			blocked = append(blocked, phases.Blocker{Key: u.key, Phase: rev.PhaseOf(u.key), Message: u.err.Error(), Kind: phases.BlockRefused})
+		}
 	}
 
-	return r.collisions(rev, existing, e.Cluster.Now()), nil
+	return blocked, nil
 }
 
 // collisions returns the existing objects of a revision that no revision of its owner had before,

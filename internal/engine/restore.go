@@ -118,9 +118,9 @@ func (e *Engine) controllers(ctx context.Context, all []Restored, keys []objects
 
 	controllers := claims.Controllers{}
 	for g, of := range steps {
-		live, err := e.existing(ctx, of)
-		if err != nil {
-			if err := unread(fmt.Errorf("%s in namespace %q: %w", g.kind, g.namespace, err)); err != nil {
+		live, failed := e.existing(ctx, of)
+		if len(failed) > 0 {
+			if err := unread(fmt.Errorf("%s in namespace %q: %w", g.kind, g.namespace, failed[0].err)); err != nil {
 				return nil, err
 			}
 			continue

@@ -18,6 +18,9 @@ import (
 // ErrNotReady means that discovery has not succeeded yet.
 var ErrNotReady = errors.New("what the API server serves is not known yet")
 
+// ErrUnavailable means that another API server serves the API, and does not answer.
+var ErrUnavailable = errors.New("is registered and not available")
+
 // errNoVersion means that a CRD serves none of its versions; objects of the kind can still be
 // stored.
 var errNoVersion = errors.New("no version in its CustomResourceDefinition is served: serve one again, or delete the CustomResourceDefinition with all that is stored of it")
@@ -119,14 +122,14 @@ func failure(failed map[schema.GroupVersion]error, group string) error {
 	if first == nil {
 		return nil
 	}
-	return fmt.Errorf("the API %s is registered and not available: %w", first, failed[*first])
+	return fmt.Errorf("the API %s %w: %w", first, ErrUnavailable, failed[*first])
 }
 
 // awayFor returns an error if an API of a group is known to be unavailable. x.mu is held.
 func (x *index) awayFor(group string) error {
 	for _, name := range slices.Sorted(maps.Keys(x.away)) {
 		if gv := x.away[name]; gv.Group == group {
-			return fmt.Errorf("the API %s is registered and not available: see APIService %s", gv, name)
+			return fmt.Errorf("the API %s %w: see APIService %s", gv, ErrUnavailable, name)
 		}
 	}
 	return nil
