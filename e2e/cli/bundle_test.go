@@ -196,6 +196,14 @@ func installsFrom(t *testing.T, env *harness.Env, ns, origin, mirror string) {
 	if images != 5 {
 		t.Errorf("%d images are used, not five", images)
 	}
+	// An undo writes this image into the spec.
+	var deployments corev1alpha1.ObjectDeploymentList
+	require.NoError(t, env.Client.List(t.Context(), &deployments, client.InNamespace(ns)))
+	for i := range deployments.Items {
+		if image := deployments.Items[i].Annotations[corev1alpha1.PackageSourceImageAnnotation]; !strings.HasPrefix(image, origin+"/packages/") {
+			t.Errorf("%s is recorded as of the image %s, which is not of %s", deployments.Items[i].Name, image, origin)
+		}
+	}
 }
 
 func digestOf(t *testing.T, image string) string {

@@ -1,7 +1,6 @@
 package deployment
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -129,7 +128,8 @@ func Fill(
 		*spec = template
 	}
 
-	image, before := cmp.Or(loaded.SourceImage, pkg.PackageSpec().Image, loaded.Resolved.Image), dep.GetAnnotations()
+	// The image of the spec rather than of a mirror, because an undo writes it back into the spec.
+	image, before := loaded.Resolved.Image, dep.GetAnnotations()
 	imageChanged := before[corev1alpha1.PackageSourceImageAnnotation] != image
 	configChanged := before[corev1alpha1.PackageConfigAnnotation] != config
 	annotations := map[string]string{

@@ -109,16 +109,17 @@ func TestShapeOfAChange(t *testing.T) {
 		want    any
 	}{
 		"image": {
-			reason: "history shows the change",
-			pkg:    func(p *corev1alpha1.Package) { p.Spec.Image = "x" },
-			check:  func(d *corev1alpha1.ObjectDeployment) any { return d.Annotations[corev1alpha1.ChangeCauseAnnotation] },
-			want:   "Package source image changed.",
+			reason:  "history shows the change",
+			content: func(c *load.Content) { c.Resolved.Image = "x" },
+			check:   func(d *corev1alpha1.ObjectDeployment) any { return d.Annotations[corev1alpha1.ChangeCauseAnnotation] },
+			want:    "Package source image changed.",
 		},
 		"image and config": {
-			reason: "history shows the change",
-			pkg:    func(p *corev1alpha1.Package) { p.Spec.Image, p.Spec.Config = "x", ptrTo(raw(`{}`)) },
-			check:  func(d *corev1alpha1.ObjectDeployment) any { return d.Annotations[corev1alpha1.ChangeCauseAnnotation] },
-			want:   "Package source image and config changed.",
+			reason:  "history shows the change",
+			pkg:     func(p *corev1alpha1.Package) { p.Spec.Config = ptrTo(raw(`{}`)) },
+			content: func(c *load.Content) { c.Resolved.Image = "x" },
+			check:   func(d *corev1alpha1.ObjectDeployment) any { return d.Annotations[corev1alpha1.ChangeCauseAnnotation] },
+			want:    "Package source image and config changed.",
 		},
 		"content alone": {
 			reason:  "another component, or another environment",

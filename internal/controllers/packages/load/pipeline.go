@@ -82,8 +82,6 @@ func (in *Request) isLarge() bool { return in.Long || in.Size > 0 }
 // Content is a rendered package.
 type Content struct {
 	Resolved corev1alpha1.ResolvedPackage
-	// SourceImage is the image of the spec after overrides.
-	SourceImage string
 	// Mirror is the reference that was pulled in place of the image, and the ImageConfig that names
 	// it; empty for none.
 	Mirror string

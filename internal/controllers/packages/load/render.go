@@ -196,8 +196,7 @@ func (p *Pipeline) contentOf(in Request, image *registry.Image, pkg *loader.Pack
 			UniqueInScope: pkg.UniqueInScope, Provides: pkg.Announced(),
 			Images: pkg.Images, OmittedImages: int32(pkg.OmittedImages), //nolint:gosec // bounded by limits
 		},
-		SourceImage: p.overrideOf(in)(in.Origin.Image),
-		Labels:      pkg.Labels, Template: pkg.Template(), Dependencies: pkg.Dependencies,
+		Labels: pkg.Labels, Template: pkg.Template(), Dependencies: pkg.Dependencies,
 		Rules: manifest.Rules(pkg.Manifest.Spec.Permissions),
 	}
 
