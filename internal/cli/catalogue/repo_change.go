@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/desired"
@@ -262,8 +261,7 @@ type repoSpecFlags struct {
 	image, http, git string
 	ref              string
 	secrets          []string
-	tags             string
-	prereleases      desired.PrereleaseFlag
+	tags             desired.SelectionFlags
 	given            func(flag string) bool
 }
 
@@ -276,8 +274,7 @@ func (f *repoSpecFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.git, "git", "", "fetch the git repository at this `URL`")
 	flags.StringVar(&f.ref, "ref", "", "fetch this branch, tag or commit of the git repository instead of its default branch")
 	flags.StringArrayVar(&f.secrets, "secret-ref", nil, "use the credentials in the Secret with this `name`; repeatable for pull secrets of an image")
-	flags.StringVar(&f.tags, "tag-constraint", "", "take the highest tag of the image or git repository that fits, such as '>=1.2, <2'")
-	f.prereleases.Add(cmd, "include tags with a prerelease")
+	f.tags.Add(cmd, "tag-constraint", "take the highest tag of the image or git repository that fits, such as '>=1.2, <2'", "include tags with a prerelease")
 }
 
 // sourceNames are the flags that name the source of a repository.
@@ -312,8 +309,7 @@ func (f *repoSpecFlags) check() error {
 		}
 	}
 
-	_, err := versions.ParseConstraint(f.tags)
-	return err
+	return f.tags.Check()
 }
 
 // apply changes a spec according to the flags.
@@ -383,18 +379,20 @@ func (f *repoSpecFlags) setSecrets(s *corev1alpha1.RepositorySource) error {
 
 // setTags sets the selection of tags. Files on a web server have no tags.
 func (f *repoSpecFlags) setTags(s *corev1alpha1.RepositorySource) error {
-	if !f.given("tag-constraint") && !f.prereleases.Given() {
+	if !f.tags.Given() {
 		return nil
 	}
-	selection := &corev1alpha1.VersionSelection{Version: f.tags, Prereleases: f.prereleases.Value()}
+	var selection **corev1alpha1.VersionSelection
 	switch {
 	case s.Image != nil:
-		s.Image.TagSelection = selection
+		selection = &s.Image.TagSelection
 	case s.Git != nil:
-		s.Git.TagSelection = selection
+		selection = &s.Git.TagSelection
 	default:
 		return errors.New("--tag-constraint and --prereleases are for an image and --git")
 	}
 
+	*selection = cmp.Or(*selection, &corev1alpha1.VersionSelection{})
+	f.tags.Change(*selection)
 	return nil
 }

@@ -18,49 +18,62 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
-// ChoiceFlags choose one of the versions that repositories offer.
-type ChoiceFlags struct {
+// SelectionFlags select versions by a constraint, and prereleases.
+type SelectionFlags struct {
+	flag        string // of the constraint
 	version     string
 	prereleases PrereleaseFlag
 	changed     func(string) bool
 }
 
-// Add adds the flags to a command.
-func (f *ChoiceFlags) Add(cmd *cobra.Command) {
-	f.changed = cmd.Flags().Changed
-	cmd.Flags().StringVar(&f.version, "version", "", "install and follow the highest version that fits this `constraint`, such as 1.2.3 or '>=1.2, <2'")
-	f.prereleases.Add(cmd, "include versions with a prerelease")
+// Add adds the flags to a command. The constraint is of the flag of that name.
+func (f *SelectionFlags) Add(cmd *cobra.Command, flag, usage, prereleases string) {
+	f.flag, f.changed = flag, cmd.Flags().Changed
+	cmd.Flags().StringVar(&f.version, flag, "", usage)
+	f.prereleases.Add(cmd, prereleases)
 }
 
 // Given reports whether the flags are set.
-func (f *ChoiceFlags) Given() bool {
-	return f.changed("version") || f.version != "" || f.prereleases.Given()
+func (f *SelectionFlags) Given() bool {
+	return f.changed(f.flag) || f.version != "" || f.prereleases.Given()
 }
 
 // Check returns an error of usage.
-func (f *ChoiceFlags) Check() error {
+func (f *SelectionFlags) Check() error {
 	if _, err := versions.ParseConstraint(f.version); err != nil {
-		return fmt.Errorf("--version: %w", err)
+		return fmt.Errorf("--%s: %w", f.flag, err)
 	}
 	return nil
 }
 
+// Change changes the parts of a selection that the flags name.
+func (f *SelectionFlags) Change(s *corev1alpha1.VersionSelection) {
+	if f.changed(f.flag) || f.version != "" {
+		s.Version = f.version
+	}
+	if f.prereleases.Given() {
+		s.Prereleases = f.prereleases.Value()
+	}
+}
+
+// ChoiceFlags choose one of the versions that repositories offer.
+type ChoiceFlags struct{ SelectionFlags }
+
+// Add adds the flags to a command.
+func (f *ChoiceFlags) Add(cmd *cobra.Command) {
+	f.SelectionFlags.Add(cmd, "version", "install and follow the highest version that fits this `constraint`, such as 1.2.3 or '>=1.2, <2'",
+		"include versions with a prerelease")
+}
+
 // Reference returns a packageRef to a package.
 func (f *ChoiceFlags) Reference(name string) *corev1alpha1.PackageReference {
-	return &corev1alpha1.PackageReference{
-		Name: name, VersionSelection: corev1alpha1.VersionSelection{Version: f.version, Prereleases: f.prereleases.Value()},
-	}
+	return f.Over(&corev1alpha1.PackageReference{Name: name})
 }
 
 // Over returns a reference changed by the flags.
 func (f *ChoiceFlags) Over(old *corev1alpha1.PackageReference) *corev1alpha1.PackageReference {
 	ref := old.DeepCopy()
-	if f.changed("version") {
-		ref.Version = f.version
-	}
-	if f.prereleases.Given() {
-		ref.Prereleases = f.prereleases.Value()
-	}
+	f.Change(&ref.VersionSelection)
 	return ref
 }
 
