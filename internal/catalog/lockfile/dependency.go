@@ -10,8 +10,10 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
@@ -85,34 +87,24 @@ func choose(indexes []*repository.Index, d manifestsv1alpha1.PackageManifestDepe
 		return candidate{}, err
 	}
 
-	slices.SortStableFunc(offered, func(a, b candidate) int {
-		return cmp.Or(b.version.Compare(a.version), cmp.Compare(a.entry.Digest, b.entry.Digest))
-	})
-	inRange := 0
-	for _, c := range offered {
-		if !want.Check(c.version) {
-			continue
-		}
-		inRange++
-		if covers(c.entry.Constraints, constraints) {
-			return c, nil
+	candidates := make([]versions.Candidate, len(offered))
+	for i, c := range offered {
+		candidates[i] = versions.Candidate{Version: c.version.String(), Retracted: c.entry.Retracted}
+		switch {
+		case c.version.Prerelease() != "" && !want.Check(c.version):
+			candidates[i].NotInstallable = "the range names no prerelease"
+		case !covers(c.entry.Constraints, constraints):
+			candidates[i].NotInstallable = "spec.constraints permits platforms that it is not for"
 		}
 	}
 
-	if inRange > 0 {
-		return candidate{}, fmt.Errorf("none of the %d versions of %s within %s can be installed on all platforms that this package is for: narrow spec.constraints, or widen the range", inRange, d.Package, d.Range)
+	// All prereleases take part, because the range itself decides about them.
+	selection := corev1alpha1.VersionSelection{Version: d.Range, Prereleases: &corev1alpha1.Prereleases{}}
+	choice := versions.Select(candidates, versions.Request{Selection: selection})
+	if choice.Index < 0 {
+		return candidate{}, fmt.Errorf("%s: %s", d.Package, choice.Message)
 	}
-
-	const most = 10 // versions that the message names, starting with the highest
-	var texts []string
-	for _, c := range offered[:min(len(offered), most)] {
-		texts = append(texts, "v"+c.version.String())
-	}
-	if len(offered) > most {
-		texts = append(texts, "…")
-	}
-
-	return candidate{}, fmt.Errorf("no version of %s is within %s; there are: %s", d.Package, d.Range, strings.Join(texts, ", "))
+	return offered[choice.Index], nil
 }
 
 // offers returns all versions of a package named <package>.<repository>. Both names can contain

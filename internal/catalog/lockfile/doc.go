@@ -4,6 +4,7 @@
 //	manifest ─► images, dependencies ─► registry, repositories ─► manifest.lock.yaml
 //
 // A lock is written only if its content changes. It has no time, so that equal input gives equal
-// bytes. A dependency gets the highest version in its range, among the images whose platform
-// constraints cover the package's. Dependencies of dependencies are not followed.
+// bytes. A dependency gets the highest version in its range that is not retracted, among the images
+// whose platform constraints cover the package's. A range that is one version gets that one, even if
+// it is retracted. Dependencies of dependencies are not followed.
 package lockfile

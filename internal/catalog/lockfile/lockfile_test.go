@@ -115,6 +115,11 @@ func entry(n int, version string, constraints ...manifestsv1alpha1.PackageManife
 	}
 }
 
+func retracted(e repository.Entry) repository.Entry {
+	e.Retracted = "it loses orders"
+	return e
+}
+
 func kubernetes(text string) manifestsv1alpha1.PackageManifestConstraint {
 	return manifestsv1alpha1.PackageManifestConstraint{PlatformVersion: &manifestsv1alpha1.PackageManifestPlatformVersionConstraint{Name: "Kubernetes", Range: text}}
 }
@@ -136,10 +141,14 @@ func TestDependencies(t *testing.T) {
 	}{
 		"highest":                {"in the range, not at all", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0"), entry(3, "2.0.0")}, "^1", "", "v1.2.0", ""},
 		"prerelease":             {"only if the range requires it", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.1.0-rc.1")}, ">=1", "", "v1.0.0", ""},
-		"none in range":          {"the message has the known versions", []repository.Entry{entry(1, "1.0.0"), entry(2, "2.0.0")}, "^3", "", "", "no version of db.core.shop is within ^3; there are: v2.0.0, v1.0.0"},
+		"named prerelease":       {"the range requires it", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.1.0-rc.1")}, ">=1.0.0-0", "", "v1.1.0-rc.1", ""},
+		"none in range":          {"the message has the known versions", []repository.Entry{entry(1, "1.0.0"), entry(2, "2.0.0")}, "^3", "", "", `db.core.shop: no version fits: of 2, these are left: 0 within "^3"; nearest: 2.0.0 is not within "^3", 1.0.0 is not within "^3"`},
+		"retracted":              {"it is not for new installations", []repository.Entry{entry(1, "1.0.0"), retracted(entry(2, "1.2.0"))}, "^1", "", "v1.0.0", ""},
+		"retracted by name":      {"the range is this version", []repository.Entry{entry(1, "1.0.0"), retracted(entry(2, "1.2.0"))}, "1.2.0", "", "v1.2.0", ""},
+		"all retracted":          {"the message has the reason", []repository.Entry{retracted(entry(1, "1.0.0"))}, "^1", "", "", "1.0.0 is retracted: it loses orders"},
 		"platform":               {"this package is for Kubernetes, too", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0", openShift)}, "^1", "", "v1.0.0", ""},
 		"same platform":          {"both are for OpenShift only", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0", openShift)}, "^1", "[{platform: [OpenShift]}]", "v1.2.0", ""},
-		"no platform":            {"nothing covers", []repository.Entry{entry(1, "1.0.0", openShift)}, "^1", "", "", "none of the 1 versions of db.core.shop within ^1 can be installed on all platforms"},
+		"no platform":            {"nothing covers", []repository.Entry{entry(1, "1.0.0", openShift)}, "^1", "", "", "1.0.0 cannot be installed: spec.constraints permits platforms that it is not for"},
 		"narrower versions":      {"1.29 is in this package's range only", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0", kubernetes(">=1.30"))}, "^1", "[{platformVersion: {name: Kubernetes, range: '>=1.29'}}]", "v1.0.0", ""},
 		"wider versions":         {"all of this package's range", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0", kubernetes(">=1.28, <2"))}, "^1", "[{platformVersion: {name: Kubernetes, range: '>=1.29, <1.35'}}]", "v1.2.0", ""},
 		"a hole in the versions": {"one version is missing", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0", kubernetes(">=1.28, !=1.30.2"))}, "^1", "[{platformVersion: {name: Kubernetes, range: '>=1.29, <1.35'}}]", "v1.0.0", ""},
