@@ -65,12 +65,12 @@ func newClusterTree(on command.Command) *cobra.Command {
 
 // tree prints the objects of an installed package.
 func (c *statusCommand) tree(ctx context.Context, n cluster.Name) error {
-	cl, r, err := c.Rollout(ctx, n)
+	cl, err := c.Connect()
 	if err != nil {
 		return err
 	}
 	c.WarnOfSilence(ctx, cl)
-	tree, err := objectsOf(ctx, cl, r)
+	tree, err := objectsOf(ctx, cl, n)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,11 @@ func (c *statusCommand) tree(ctx context.Context, n cluster.Name) error {
 }
 
 // objectsOf reads the objects of the newest revision of a package.
-func objectsOf(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout) (*clusterTree, error) {
+func objectsOf(ctx context.Context, cl *cluster.Cluster, n cluster.Name) (*clusterTree, error) {
+	r, err := cl.Rollout(ctx, n)
+	if err != nil {
+		return nil, err
+	}
 	set := r.Current()
 	if set == nil {
 		return nil, fmt.Errorf("%s: %w", r, rollout.ErrNoRevision)

@@ -2,7 +2,7 @@ package operate
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,7 +62,7 @@ kubectl wait --for=condition=Ready package/NAME waits until its newest version i
 	return cmd
 }
 
-// run prints the status of a package. A package without a revision has no objects yet.
+// run prints the status of a package, even if its objects cannot be read.
 func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 	cl, target, pkg, err := c.Find(ctx, n)
 	if err != nil {
@@ -72,12 +72,8 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 	report := statusReport{Report: progress.ReportOf(progress.Snapshot{Target: target, Package: pkg})}
 	ofRevisionInCharge(ctx, cl, n, pkg, &report)
 	if c.objects {
-		r, err := cl.Rollout(ctx, n)
-		if err != nil {
-			return err
-		}
-		if report.Objects, err = objectsOf(ctx, cl, r); err != nil && !errors.Is(err, rollout.ErrNoRevision) {
-			return err
+		if report.Objects, err = objectsOf(ctx, cl, n); err != nil {
+			fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: the objects are not shown: "+err.Error()))
 		}
 	}
 

@@ -75,8 +75,8 @@ func TestStatusOfAnUnreadableRevision(t *testing.T) {
 		if change(objects[1].(*corev1alpha1.ObjectDeployment), one) == nil {
 			objects = slices.Delete(objects, 1, 2)
 		}
-		got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, objects...)), "", "status", "web")
-		if got.Code != 0 || !strings.Contains(got.Out, "  web:v2  no digest") {
+		got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, objects...)), "", "status", "web", "--objects")
+		if got.Code != 0 || !strings.Contains(got.Out, "  web:v2  no digest") || !strings.HasPrefix(got.Err, "note: the objects are not shown: ") {
 			t.Errorf("%s: %d\n%s%s", reason, got.Code, got.Out, got.Err)
 		}
 	}
