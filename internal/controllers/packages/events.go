@@ -46,7 +46,7 @@ func transitionEvents(before, after *corev1alpha1.PackageStatus, o outcome) []st
 
 	if c := became(before, after, corev1alpha1.ConditionInvalid, metav1.ConditionTrue); c != nil {
 		add(corev1.EventTypeWarning, c.Reason, "Unpack", c.Message)
-	} else if c := became(before, after, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse); c != nil && c.Reason == corev1alpha1.ReasonImagePullBackOff {
+	} else if c := became(before, after, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse); c != nil && o.step == stepWait { // other steps refer to another condition
 		add(corev1.EventTypeWarning, c.Reason, "Pull", c.Message)
 	}
 

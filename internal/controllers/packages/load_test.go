@@ -137,6 +137,7 @@ func TestTransitionEvents(t *testing.T) {
 		reason   string
 		was, is  string // conditions as Type=Status/Reason
 		unpacked bool
+		step     step
 		content  *load.Content
 		want     string
 	}{
@@ -149,14 +150,16 @@ func TestTransitionEvents(t *testing.T) {
 		"other reason": {reason: "no transition", was: "Available=False/X", is: "Available=False/Y"},
 		"wrong":        {reason: "once", is: "Invalid=True/LoadError Unpacked=False/LoadError", want: "Warning/LoadError"},
 		"still wrong":  {reason: "no transition", was: "Invalid=True/LoadError", is: "Invalid=True/LoadError"},
-		"no image":     {reason: "once, not at each retry", is: "Unpacked=False/ImagePullBackOff", want: "Warning/ImagePullBackOff"},
-		"still no":     {reason: "a retry", was: "Unpacked=False/ImagePullBackOff", is: "Unpacked=False/ImagePullBackOff"},
+		"no image":     {reason: "once, not at each retry", step: stepWait, is: "Unpacked=False/ImagePullBackOff", want: "Warning/ImagePullBackOff"},
+		"still no":     {reason: "a retry", step: stepWait, was: "Unpacked=False/ImagePullBackOff", is: "Unpacked=False/ImagePullBackOff"},
+		"not verified": {reason: "whatever the reason", step: stepWait, was: "Unpacked=False/ImagePullBackOff", is: "Unpacked=False/ImageNotVerified", want: "Warning/ImageNotVerified"},
+		"no version":   {reason: "the condition Resolved says it", step: stepHold, was: "Unpacked=False/ImagePullBackOff", is: "Unpacked=False/NoMatchingVersion"},
 		"unsatisfied":  {reason: "a dependency cannot be had", is: "DependenciesReady=False/DependenciesUnsatisfied", want: "Warning/DependenciesUnsatisfied"},
 		"awaited":      {reason: "a dependency is on its way", is: "DependenciesReady=False/WaitingForDependencies"},
 		"nothing":      {reason: "no transition", was: "Available=True/Available", is: "Available=True/Available"},
 	} {
 		was, is := statusWith(tc.was), statusWith(tc.is)
-		o := outcome{step: stepSync, content: tc.content}
+		o := outcome{step: tc.step, content: tc.content}
 		if tc.unpacked {
 			o.step, is.UnpackedHash = stepDeploy, "new"
 		}

@@ -75,7 +75,8 @@ func transitionEvents(before, after *corev1alpha1.PackageRepositoryStatus) []sta
 
 	if is != nil && is.Status == metav1.ConditionFalse && (was == nil || was.Reason != is.Reason) {
 		switch is.Reason {
-		case corev1alpha1.ReasonFetchFailed, corev1alpha1.ReasonContentInvalid, corev1alpha1.ReasonApplyError, corev1alpha1.ReasonImageNotVerified:
+		case corev1alpha1.ReasonProgressing, corev1alpha1.ReasonPaused: // no failures
+		default:
 			all = append(all, statuswriter.Event{Kind: corev1.EventTypeWarning, Reason: is.Reason, Action: "Fetch", Note: is.Message})
 		}
 	}

@@ -142,6 +142,8 @@ func TestTransitionEvents(t *testing.T) {
 		"another content":   {before: status("a", fetchedOnce, ""), after: status("b", fetchedOnce, ""), want: "Fetched"},
 		"begins":            {before: status("", "", ""), after: status("", corev1alpha1.ReasonProgressing, "")},
 		"fails":             {before: status("a", fetchedOnce, ""), after: status("a", failed, ""), want: "FetchFailed"},
+		"fails by memory":   {before: status("a", fetchedOnce, ""), after: status("a", corev1alpha1.ReasonMemoryExceeded, ""), want: "MemoryExceeded"},
+		"is paused":         {before: status("a", failed, ""), after: status("a", corev1alpha1.ReasonPaused, "")},
 		"fails again":       {before: status("a", failed, ""), after: status("a", failed, "")},
 		"fails otherwise":   {before: status("a", failed, ""), after: status("a", corev1alpha1.ReasonContentInvalid, ""), want: "ContentInvalid"},
 		"works again":       {before: status("a", failed, ""), after: status("a", fetchedOnce, "")},
