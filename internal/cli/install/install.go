@@ -333,8 +333,8 @@ func newUpgrade(on command.Command) *cobra.Command {
 		Use:   "upgrade NAME",
 		Short: "Upgrade an installed package to another version, or change its values (a lock file: update)",
 		Long: `Change the versions that a package takes from its repositories, or its values, and watch the rollout.
-Without flags it is upgraded to the highest version that it allows. It has the flags of install, and fields
-without a flag stay. To change a package by image, use install.
+Without flags it is upgraded to the highest version that it allows. Fields without a flag stay. For other
+fields, or a package by image, use install.
 
 Version and given values are checked before the first write. A version lower than the one chosen last
 is refused without --allow-downgrade.`,

@@ -51,7 +51,7 @@ func newPlan(on command.Command) *cobra.Command {
 		Short:      "Preview an install or an upgrade",
 		Long: `Show how the installation or change of a package would change the objects in the cluster, the rights that
 are gained, and the data that might be lost. Every change is sent to the API server as a dry run,
-which needs the rights for the change. It has the arguments and flags of install.
+which needs the rights for the change. It takes the arguments of install, or a folder.
 
 Only NAME, as package/NAME, plans the installed package itself. --all plans all of them, and exits with 2
 if there are changes. Otherwise exits with 1 if the engine would refuse the change.

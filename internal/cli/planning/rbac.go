@@ -41,8 +41,8 @@ func newRBAC(on command.Command) *cobra.Command {
 install, correct, upgrade and delete it. To apply them, use kubectl apply -f -. Review the
 output: the author of the package chose its needs. Rights beyond its objects lead to warnings.
 
-It has the arguments and flags of plan. The roles of an installed package also cover its revisions that
-are not archived, and the one of --from.
+It takes the arguments of plan. The roles of an installed package also cover its revisions that are not
+archived, and the one of --from.
 
 RBAC cannot limit create to names. Rights in a namespace that the package contains are in the ClusterRole.
 If the manager has few rights, ClusterRoles let it read the kinds. To write roles, you need the rights they
