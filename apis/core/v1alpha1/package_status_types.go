@@ -74,6 +74,15 @@ type PackageStatus struct {
 	Blocking []BlockingObject `json:"blocking,omitempty"`
 }
 
+// InstalledVersion returns the version in charge. Before there is one, and if its manifest states no
+// version, it returns the version that was unpacked last.
+func (s *PackageStatus) InstalledVersion() string {
+	if s.CurrentVersion == "" && s.Resolved != nil {
+		return s.Resolved.Version
+	}
+	return s.CurrentVersion
+}
+
 // LoadRecord is written before a large package is loaded, and removed afterwards. If it
 // stays, the manager ended during the load, and waits before it tries again.
 type LoadRecord struct {

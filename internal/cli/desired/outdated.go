@@ -78,7 +78,9 @@ func outdated(ctx context.Context, choose *Chooser, pkg corev1alpha1.GenericPack
 
 	row.Package = name
 	request := offers.RequestOf(pkg, name, versions.Platform{})
-	row.Installed = request.Installed
+	if request.Installed != "" {
+		row.Installed = pkg.PackageStatus().InstalledVersion()
+	}
 	found, err := choose.Choose(ctx, name, request)
 	if err != nil {
 		return row, err

@@ -43,7 +43,7 @@ func (k Key) compare(o Key) int {
 type Node struct {
 	Key
 
-	// Package is the name that others depend on. Version is the last unpacked one.
+	// Package is the name that others depend on. Version is the one in charge.
 	Package string          `json:"package,omitempty"`
 	Version string          `json:"version,omitempty"`
 	Summary summary.Summary `json:"summary"`
@@ -120,9 +120,9 @@ func nodeOf(pkg corev1alpha1.GenericPackage) *Node {
 	n.Summary = progress.Of(progress.Snapshot{Target: n.Target(), Package: pkg}).Summary()
 	status := pkg.PackageStatus()
 	if r := status.Resolved; r != nil {
-		n.Package, n.Version = cmp.Or(r.CatalogName, r.PackageName), r.Version
+		n.Package = cmp.Or(r.CatalogName, r.PackageName)
 	}
-	n.Package = cmp.Or(offers.NameOf(pkg), n.Package)
+	n.Package, n.Version = cmp.Or(offers.NameOf(pkg), n.Package), status.InstalledVersion()
 	for _, d := range status.Dependencies {
 		n.Dependencies = append(n.Dependencies, edgeOf(d))
 	}

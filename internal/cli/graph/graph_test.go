@@ -26,11 +26,11 @@ func installed(at, what, version string, generated bool, needs ...string) corev1
 		pkg.SetLabels(map[string]string{corev1alpha1.GeneratedLabel: "true"})
 	}
 	status := pkg.PackageStatus()
-	status.ObservedGeneration = 1
+	status.ObservedGeneration, status.CurrentVersion = 1, version
 	status.Conditions = []metav1.Condition{
 		{Type: corev1alpha1.ConditionAvailable, Status: "True", ObservedGeneration: 1}, {Type: corev1alpha1.ConditionReady, Status: "True", ObservedGeneration: 1},
 	}
-	status.Resolved = &corev1alpha1.ResolvedPackage{CatalogName: what, Version: version, Image: "registry.example/" + what, Digest: "sha256:" + version}
+	status.Resolved = &corev1alpha1.ResolvedPackage{CatalogName: what, Version: "9.0.0", Image: "registry.example/" + what, Digest: "sha256:" + version}
 	for _, need := range needs {
 		dep, to, _ := strings.Cut(need, "=")
 		d := corev1alpha1.DependencyStatus{Dependency: corev1alpha1.Dependency{Name: dep, Package: &corev1alpha1.DependencyPackage{Name: dep + ".example.com"}}}

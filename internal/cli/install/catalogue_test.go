@@ -166,6 +166,7 @@ func TestUpgrade(t *testing.T) {
 	}{
 		"a wider constraint":              {"<2", "1.2.0", []string{"--version", "<3", "--wait=false"}, 0, "changed: shop.example.com <2 → shop.example.com <3", "<3"},
 		"at the newest":                   {"", "2.0.0", nil, 0, "package shop/web is already at 2.0.0, the highest version that it allows\n", ""},
+		"awaits its activation":           {"", "2.0.0", nil, 1, "Error: package shop/web: revision 2 awaits its activation\n", ""},
 		"held back":                       {"<2", "1.2.0", nil, 0, "is already at 1.2.0, the highest version that it allows", "<2"},
 		"a downgrade":                     {"", "2.0.0", []string{"--version", "<2"}, 1, "lower than 2.0.0", ""},
 		"an allowed one":                  {"", "2.0.0", []string{"--version", "<2", "--allow-downgrade", "--wait=false"}, 0, "shop.example.com → shop.example.com <2, once below 2.0.0", "<2"},
@@ -179,6 +180,9 @@ func TestUpgrade(t *testing.T) {
 			old := clustertest.Following(test.constraint, test.installed)
 			if name == "of a package that never existed" {
 				meta.RemoveStatusCondition(&old.Status.Conditions, corev1alpha1.ConditionAvailable)
+			}
+			if name == "awaits its activation" {
+				old.Status.Conditions = append(old.Status.Conditions, clustertest.Condition("AwaitingActivation", "True", "AwaitingActivation", "revision 2 awaits its activation"))
 			}
 			c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "1.2.0", "2.0.0"), old)
 			got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"upgrade", "web"}, test.args...)...)

@@ -382,11 +382,15 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 	moves := installed == nil || installed.Version != found.Version().Version.Version
 	// Nothing in the spec changes. A newer version or a failed step is then a reason for a retry.
 	if want.DowngradeFrom == "" && len(patch) == 0 && values == nil {
-		if !moves && !desired.Fails(target, old) {
+		switch s := progress.Of(progress.Snapshot{Target: target, Package: old}); {
+		case moves || desired.Fails(target, old):
+			want.Retries = true
+		case s.Awaiting != "":
+			return fmt.Errorf("%s: %s", target, progress.CauseOf(s).Line())
+		default:
 			fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("%s is already at %s, the highest version that it allows", target, installed.Version)))
 			return nil
 		}
-		want.Retries = true
 	}
 
 	return want.Install(ctx, &c.Command, cl, target, old, values)

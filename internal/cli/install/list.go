@@ -40,9 +40,9 @@ type installedPackage struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 
-	// Package and Version are the last unpacked ones. Before that, they are the package or image in
-	// the spec.
-	Package string          `json:"package"`
+	// Package is the last unpacked one. Before that, it is the package or image in the spec.
+	Package string `json:"package"`
+	// Version is the one in charge, or else the last unpacked one.
 	Version string          `json:"version,omitempty"`
 	State   summary.Summary `json:"state"`
 
@@ -198,7 +198,7 @@ func installedOne(pkg corev1alpha1.GenericPackage) installedPackage {
 	spec, t := pkg.PackageSpec(), progress.TargetOf(pkg)
 	report := progress.ReportOf(progress.Snapshot{Target: t, Package: pkg})
 	row := installedPackage{
-		Kind: t.Kind(), Namespace: t.Namespace, Name: t.Name, Package: spec.Image, Revision: pkg.PackageStatus().Revision,
+		Kind: t.Kind(), Namespace: t.Namespace, Name: t.Name, Package: spec.Image, Version: report.Version, Revision: pkg.PackageStatus().Revision,
 		State: report.Summary, Created: pkg.GetCreationTimestamp(),
 	}
 	if row.State != summary.Available {
@@ -209,7 +209,7 @@ func installedOne(pkg corev1alpha1.GenericPackage) installedPackage {
 		row.Package = progress.SubjectOf(pkg)
 	}
 	if r := pkg.PackageStatus().Resolved; r != nil {
-		row.Package, row.Version = cmp.Or(r.CatalogName, r.PackageName, row.Package), r.Version
+		row.Package = cmp.Or(r.CatalogName, r.PackageName, row.Package)
 	}
 
 	return row

@@ -22,6 +22,7 @@ func TestList(t *testing.T) {
 	t.Parallel()
 	web := clustertest.Following(">=1", "1.2.0")
 	web.Status.Resolved.CatalogName = "shop.example.com"
+	web.Status.CurrentVersion, web.Status.Resolved.Version = "1.2.0", "2.0.0" // which is not in charge
 	image := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "cache"}}
 	image.Spec.Image = "registry.example.com/cache:v1"
 	certs := &corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: "certs"}}
@@ -106,13 +107,17 @@ func TestListOutdated(t *testing.T) {
 	unmet := clustertest.Following("", "1.0.0")
 	unmet.Name = "unmet"
 	unmet.Status.Conditions = []metav1.Condition{clustertest.Condition("DependenciesReady", "False", "DependenciesUnsatisfied", "db: no repository offers it\nmore: of this")}
-	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "1.2.0", "2.0.0"), held, moving, gone, byImage, unmet)
+	waiting := clustertest.Following("", "2.0.0")
+	waiting.Name, waiting.Status.CurrentVersion = "waiting", "1.0.0"
+	waiting.Status.Conditions = []metav1.Condition{clustertest.Condition("AwaitingActivation", "True", "AwaitingActivation", "")}
+	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "1.2.0", "2.0.0"), held, moving, gone, byImage, unmet, waiting)
 	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "list", "--outdated")
 	want := []string{
-		"shop       unmet   shop.example.com  1.0.0      2.0.0   2.0.0   dependencies not satisfied: db: no repository offers it\n",
-		"shop       gone    gone.example.com  1.0.0      -       -       no repository offers it any longer",
-		"shop       moving  shop.example.com  1.0.0      2.0.0   2.0.0   it is paused",
-		"shop       web     shop.example.com  1.2.0      1.2.0   2.0.0   2.0.0: ",
+		"shop       unmet    shop.example.com  1.0.0      2.0.0   2.0.0   dependencies not satisfied: db: no repository offers it\n",
+		"shop       gone     gone.example.com  1.0.0      -       -       no repository offers it any longer",
+		"shop       moving   shop.example.com  1.0.0      2.0.0   2.0.0   it is paused",
+		"shop       waiting  shop.example.com  1.0.0      2.0.0   2.0.0   awaiting activation",
+		"shop       web      shop.example.com  1.2.0      1.2.0   2.0.0   2.0.0: ",
 	}
 	for _, line := range want {
 		require.Contains(t, got.Out, line)

@@ -113,7 +113,7 @@ func treeOf(
 ) *clusterTree {
 	t := &clusterTree{Kind: r.Target.Kind(), Namespace: r.Target.Namespace, Name: r.Target.Name, Revision: set.ObjectSetSpec().Revision, Phases: []treePhase{}}
 	if resolved := r.Package.PackageStatus().Resolved; resolved != nil {
-		t.Package = strings.TrimSpace(resolved.PackageName + " " + resolved.Version)
+		t.Package = strings.TrimSpace(resolved.PackageName + " " + r.Package.PackageStatus().InstalledVersion())
 	}
 	// Any revision of the package can be the controller of an object.
 	owners := map[types.UID]bool{r.Deployment.GetUID(): true}

@@ -43,6 +43,7 @@ func TestClusterTree(t *testing.T) {
 	c := clustertest.FakeCluster(t, clustertest.Revised(nil)...)
 	r, err := c.Rollout(t.Context(), cluster.Name{Name: "web"})
 	require.NoError(t, err)
+	r.Package.PackageStatus().CurrentVersion = "1.1.0"
 	set := r.Current()
 	set.ObjectSetSpec().Phases = append(set.ObjectSetSpec().Phases,
 		clustertest.PhaseOf("late", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"gone\u001b"}}`, `{"apiVersion":"x.example.com/v1","kind":"Odd","metadata":{"name":"odd"}}`,
@@ -69,7 +70,7 @@ func TestClusterTree(t *testing.T) {
 		{Kind: "Secret", Namespace: "shop", Name: "s"}:                      liveObject(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {k: "+clustertest.SecretValue+"}"),
 	}
 	tree := treeOf(r, set, wanted, live, map[schema.GroupKind]string{{Group: "x.example.com", Kind: "Odd"}: "the cluster does not serve this kind"})
-	want := `web 1.2.0
+	want := `web 1.1.0
 Package shop/web  revision 2
 ├── Phase config  Waiting
 ├── Phase deploy  Probing

@@ -96,11 +96,12 @@ func (p *Planned) Complete(plan *dryrun.Plan) {
 		return
 	}
 	plan.From = &dryrun.Release{Image: p.Before.PackageSpec().Image, Revision: p.Before.PackageStatus().Revision}
+	plan.From.Version = p.Before.PackageStatus().InstalledVersion()
 	if r := p.Before.PackageStatus().Resolved; r != nil {
 		if p.Before.PackageSpec().PackageRef != nil {
 			plan.From.Image = r.Image
 		}
-		plan.From.Digest, plan.From.Package, plan.From.Version = r.Digest, r.PackageName, r.Version
+		plan.From.Digest, plan.From.Package = r.Digest, r.PackageName
 	}
 
 	if p.Before.PackageSpec().Paused {

@@ -224,7 +224,7 @@ type Report struct {
 
 	// TargetRef is the cluster that holds the objects; absent for the package's own.
 	TargetRef *corev1alpha1.TargetReference `json:"targetRef,omitempty"`
-	// Package, Version and Digest are the last unpacked ones.
+	// Package and Digest are the last unpacked ones. Version is the one in charge, if there is one.
 	Package  string                        `json:"package,omitempty"`
 	Version  string                        `json:"version,omitempty"`
 	Digest   string                        `json:"digest,omitempty"`
@@ -251,14 +251,14 @@ func ReportOf(snap Snapshot) Report {
 		Kind: snap.Target.Kind(), Namespace: pkg.GetNamespace(), Name: pkg.GetName(),
 		Current: s.Observed, Available: s.Available,
 		Image: pkg.PackageSpec().Image, PackageRef: pkg.PackageSpec().PackageRef, Component: pkg.PackageSpec().Component,
-		TargetRef: pkg.PackageSpec().TargetRef,
-		Revision:  rollout.revision, Phases: rollout.phases, Blocking: rollout.blocking, Ignored: s.Ignored,
+		TargetRef: pkg.PackageSpec().TargetRef, Version: status.InstalledVersion(),
+		Revision: rollout.revision, Phases: rollout.phases, Blocking: rollout.blocking, Ignored: s.Ignored,
 		Conditions: ordered(status.Conditions), Created: pkg.GetCreationTimestamp(),
 	}
 
 	if status.Resolved != nil {
 		r.Repository = status.Resolved.Repository
-		r.Package, r.Version, r.Digest = status.Resolved.PackageName, status.Resolved.Version, status.Resolved.Digest
+		r.Package, r.Digest = status.Resolved.PackageName, status.Resolved.Digest
 		r.Images, r.OmittedImages = status.Resolved.Images, status.Resolved.OmittedImages
 	}
 

@@ -131,7 +131,7 @@ func (c *counts) collect(out chan<- prometheus.Metric) {
 func collectState(out chan<- prometheus.Metric, pkg corev1alpha1.GenericPackage, word summary.Summary) {
 	name, namespace := pkg.GetName(), pkg.GetNamespace()
 	out <- metrics.PackageAvailability.Value(conditions.Value(*pkg.StatusConditions(), corev1alpha1.ConditionAvailable), name, namespace, imageOf(pkg))
-	out <- metrics.PackageSummary.Value(1, name, namespace, string(word), versionOf(pkg))
+	out <- metrics.PackageSummary.Value(1, name, namespace, string(word), pkg.PackageStatus().InstalledVersion())
 	since, reason := blockedSince(pkg, word)
 	if since.IsZero() {
 		return
@@ -183,15 +183,6 @@ func (m *exporter) collectRest(out chan<- prometheus.Metric, pkg corev1alpha1.Ge
 	if took > 0 {
 		out <- metrics.PackageLoadDuration.Value(took.Seconds(), name, namespace)
 	}
-}
-
-// versionOf returns the version in charge, or else the version that was unpacked.
-func versionOf(pkg corev1alpha1.GenericPackage) string {
-	status := pkg.PackageStatus()
-	if status.CurrentVersion == "" && status.Resolved != nil {
-		return status.Resolved.Version
-	}
-	return status.CurrentVersion
 }
 
 // imageOf returns the image of a package: the spec's, or the image that a version was resolved to.

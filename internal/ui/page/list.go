@@ -24,7 +24,7 @@ type Row struct {
 	Target  progress.Target
 	Summary summary.Summary
 
-	// Package is its name in repositories, or else its own.
+	// Package is its name in repositories, or else its own. Version is the one in charge.
 	Package  string
 	Version  string
 	Image    string
@@ -44,7 +44,8 @@ func RowOf(pkg corev1alpha1.GenericPackage) Row {
 	t := progress.TargetOf(pkg)
 	s := progress.Of(progress.Snapshot{Target: t, Package: pkg})
 	r := Row{
-		Target: t, Summary: s.Summary(), Image: limits.Cut(s.Image, pageLineBytes), Revision: pkg.PackageStatus().Revision, Created: pkg.GetCreationTimestamp(),
+		Target: t, Summary: s.Summary(), Version: limits.Cut(pkg.PackageStatus().InstalledVersion(), pageLineBytes), Image: limits.Cut(s.Image, pageLineBytes),
+		Revision: pkg.PackageStatus().Revision, Created: pkg.GetCreationTimestamp(),
 	}
 	first := s
 	first.Phases = s.Phases[:min(len(s.Phases), mostSteps)]
@@ -54,7 +55,7 @@ func RowOf(pkg corev1alpha1.GenericPackage) Row {
 	}
 
 	if resolved := pkg.PackageStatus().Resolved; resolved != nil {
-		r.Package, r.Version = limits.Cut(cmp.Or(resolved.CatalogName, resolved.PackageName, r.Package), pageLineBytes), limits.Cut(resolved.Version, pageLineBytes)
+		r.Package = limits.Cut(cmp.Or(resolved.CatalogName, resolved.PackageName, r.Package), pageLineBytes)
 	}
 	if r.Summary != summary.Available || s.Awaiting != "" {
 		r.Waits = waits(s)

@@ -116,7 +116,9 @@ func TestPackageGolden(t *testing.T) {
 func TestAwaitingActivation(t *testing.T) {
 	t.Parallel()
 	p := pkg("shop", "web", "1.0.0", condition(corev1alpha1.ConditionAwaitingActivation, "True", "Manual", "Revision 4 awaits its activation: kubectl package rollout activate package/web -n shop"))
+	p.PackageStatus().CurrentVersion = "0.9.0"
 	require.Contains(t, page.RowOf(p).Waits, "Revision 4 awaits its activation", "the list has")
+	require.Equal(t, "0.9.0", page.RowOf(p).Version)
 	o := observed(p, nil)
 	o.Revisions = append([]page.Revision{{Number: 4, Awaiting: true}}, o.Revisions...)
 	got := text(t, page.PackageOf(frame(), o))
