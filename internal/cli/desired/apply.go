@@ -28,8 +28,9 @@ type Package struct {
 	Name  cluster.Name
 	Image string
 
-	// Ref replaces Image if it is set.
-	Ref *corev1alpha1.PackageReference
+	// Ref replaces Image if it is set. Version is the highest offered version that it allows.
+	Ref     *corev1alpha1.PackageReference
+	Version string
 	// Values are added to configFrom, and replace values of the same name; nil leaves them
 	// unchanged.
 	Values *corev1alpha1.ValueSource
@@ -94,6 +95,8 @@ type Applied struct {
 	// Before is nil if there was no package.
 	Pkg, Before corev1alpha1.GenericPackage
 	What        string
+	// Version is the version that was wanted; empty for any.
+	Version string
 	// Retry is the value of the retry annotation; empty if none was set.
 	Retry string
 }
@@ -342,6 +345,7 @@ func (want Package) Install(
 		}
 	}
 
+	done.Version = want.Version
 	fmt.Fprintln(c.Streams.Out, terminal.Line(target.String()+" "+done.What))
 	if !c.Wait {
 		return nil
@@ -370,6 +374,9 @@ func (done *Applied) Follow(ctx context.Context, c *command.Command, cl *cluster
 	}
 	fmt.Fprintf(c.Streams.Out, "%s is available: %srevision %d, after %s\n",
 		terminal.Line(target.String()), what, state.Revision, progress.Elapsed(elapsed))
+	if why := state.PassedOver(done.Version); why != "" {
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: "+why))
+	}
 
 	return nil
 }

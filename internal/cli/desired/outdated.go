@@ -8,8 +8,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/catalog/offers"
-	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/kube/summary"
@@ -77,7 +75,7 @@ func outdated(ctx context.Context, choose *Chooser, pkg corev1alpha1.GenericPack
 	}
 
 	row.Package = name
-	request := offers.RequestOf(pkg, name, versions.Platform{})
+	request := choose.RequestFor(ctx, pkg, ref, name)
 	if request.Installed != "" {
 		row.Installed = pkg.PackageStatus().InstalledVersion()
 	}
@@ -115,9 +113,12 @@ func whyNot(found *Chosen, pkg corev1alpha1.GenericPackage, row Outdated) string
 	case row.Wanted != row.Installed && pkg.PackageSpec().Paused:
 		return "it is paused"
 	case row.Wanted != row.Installed:
-		t := progress.TargetOf(pkg)
+		s := progress.Of(progress.Snapshot{Target: progress.TargetOf(pkg), Package: pkg})
+		if passed := s.PassedOver(row.Wanted); passed != "" {
+			return passed
+		}
 		// The newer version was chosen, so the state of the rollout is the reason.
-		switch s := progress.Of(progress.Snapshot{Target: t, Package: pkg}); s.Summary() {
+		switch s.Summary() {
 		case summary.Available:
 		case summary.Unsatisfied, summary.Waiting:
 			first, _, _ := strings.Cut(s.Waiting, "\n")

@@ -10,6 +10,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/resolver"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
 	"lockstep.run/lockstep/test/require"
@@ -157,6 +158,7 @@ func TestInstallFromTheCatalogue(t *testing.T) {
 
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
+	passedOver := resolver.PassedOver("1.0.0", "2.0.0", resolver.Result{Reason: "UnknownPackage", Message: "no repository offers db"})
 	for name, test := range map[string]struct {
 		constraint, installed string
 		args                  []string
@@ -167,6 +169,7 @@ func TestUpgrade(t *testing.T) {
 		"a wider constraint":              {"<2", "1.2.0", []string{"--version", "<3", "--wait=false"}, 0, "changed: shop.example.com <2 → shop.example.com <3", "<3"},
 		"at the newest":                   {"", "2.0.0", nil, 0, "package shop/web is already at 2.0.0, the highest version that it allows\n", ""},
 		"awaits its activation":           {"", "2.0.0", nil, 1, "Error: package shop/web: revision 2 awaits its activation\n", ""},
+		"passed over":                     {"", "1.0.0", nil, 0, "\nnote: shop.example.com: " + passedOver + "\n", ""},
 		"held back":                       {"<2", "1.2.0", nil, 0, "is already at 1.2.0, the highest version that it allows", "<2"},
 		"a downgrade":                     {"", "2.0.0", []string{"--version", "<2"}, 1, "lower than 2.0.0", ""},
 		"an allowed one":                  {"", "2.0.0", []string{"--version", "<2", "--allow-downgrade", "--wait=false"}, 0, "shop.example.com → shop.example.com <2, once below 2.0.0", "<2"},
@@ -181,15 +184,23 @@ func TestUpgrade(t *testing.T) {
 			if name == "of a package that never existed" {
 				meta.RemoveStatusCondition(&old.Status.Conditions, corev1alpha1.ConditionAvailable)
 			}
-			if name == "awaits its activation" {
-				old.Status.Conditions = append(old.Status.Conditions, clustertest.Condition("AwaitingActivation", "True", "AwaitingActivation", "revision 2 awaits its activation"))
-			}
+			old.Status.Conditions = append(old.Status.Conditions, map[string][]metav1.Condition{
+				"awaits its activation": {clustertest.Condition("AwaitingActivation", "True", "AwaitingActivation", "revision 2 awaits its activation")},
+				"passed over":           {clustertest.Condition("Resolved", "True", "Resolved", "shop.example.com: "+passedOver)},
+			}[name]...)
 			c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "1.2.0", "2.0.0"), old)
+			target := c.Target(corev1alpha1.ScopeNamespaced, "web")
+			if name == "passed over" {
+				clustertest.Manager(t, c, target, func(pkg corev1alpha1.GenericPackage) corev1alpha1.PackageStatus {
+					pkg.PackageStatus().LastHandledRetry = pkg.GetAnnotations()[corev1alpha1.RetryAnnotation]
+					return *pkg.PackageStatus()
+				})
+			}
 			got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"upgrade", "web"}, test.args...)...)
 			if got.Code != test.code || !strings.Contains(got.Out+got.Err, test.want) {
 				t.Errorf("%+v, want %s", got, test.want)
 			}
-			pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
+			pkg, err := c.Read(t.Context(), target)
 			if err != nil || pkg.PackageSpec().PackageRef.Version != test.spec {
 				t.Errorf("%v, spec %+v", err, pkg.PackageSpec().PackageRef)
 			}

@@ -209,6 +209,7 @@ func (c *installCommand) choose(
 	if last := request.LastAttempted; refuses && last != "" && desired.CompareVersions(found.Version().Version.Version, last) < 0 {
 		want.DowngradeFrom = last
 	}
+	want.Version = found.Version().Version.Version
 	// The manager would report an unknown override only after the change.
 	if err := desired.CheckDependencies(&found.Version().Version, want.Overrides); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

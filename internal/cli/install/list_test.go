@@ -107,15 +107,20 @@ func TestListOutdated(t *testing.T) {
 	unmet := clustertest.Following("", "1.0.0")
 	unmet.Name = "unmet"
 	unmet.Status.Conditions = []metav1.Condition{clustertest.Condition("DependenciesReady", "False", "DependenciesUnsatisfied", "db: no repository offers it\nmore: of this")}
+	passed, failed := clustertest.Following(">=1, <2", "1.0.0"), clustertest.Following("<2", "2.0.0")
+	passed.Name, failed.Name, failed.Status.Conditions = "passed", "failed", nil
+	passed.Status.Conditions = append(passed.Status.Conditions, clustertest.Condition("Resolved", "True", "Resolved", "1.0.0 is the highest that can be; 1.2.0 waits for its dependencies"))
 	waiting := clustertest.Following("", "2.0.0")
 	waiting.Name, waiting.Status.CurrentVersion = "waiting", "1.0.0"
 	waiting.Status.Conditions = []metav1.Condition{clustertest.Condition("AwaitingActivation", "True", "AwaitingActivation", "")}
-	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "1.2.0", "2.0.0"), held, moving, gone, byImage, unmet, waiting)
+	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "1.2.0", "2.0.0"), held, moving, gone, byImage, unmet, waiting, passed, failed)
 	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "list", "--outdated")
 	want := []string{
 		"shop       unmet    shop.example.com  1.0.0      2.0.0   2.0.0   dependencies not satisfied: db: no repository offers it\n",
 		"shop       gone     gone.example.com  1.0.0      -       -       no repository offers it any longer",
 		"shop       moving   shop.example.com  1.0.0      2.0.0   2.0.0   it is paused",
+		"shop       failed   shop.example.com  2.0.0      1.2.0   2.0.0   rolling out",
+		"shop       passed   shop.example.com  1.0.0      1.2.0   2.0.0   1.0.0 is the highest that can be; 1.2.0 waits for its dependencies",
 		"shop       waiting  shop.example.com  1.0.0      2.0.0   2.0.0   awaiting activation",
 		"shop       web      shop.example.com  1.2.0      1.2.0   2.0.0   2.0.0: ",
 	}

@@ -48,8 +48,8 @@ type State struct {
 
 	// Ignored parts of the package.
 	Ignored []string
-	// Chosen is the last version that packageRef led to.
-	Chosen string
+	// Chosen is the last version that packageRef led to, and choice is the reason.
+	Chosen, choice string
 	// Messages of conditions that hold. PullError and Invalid exclude each other. Unresolved is the
 	// reason why packageRef does not lead to a version.
 	PullError, Invalid, Paused, Stalled, Unavailable, Unresolved string
@@ -153,6 +153,15 @@ func imageOf(pkg corev1alpha1.GenericPackage) (image, chosen string) {
 	return terminal.Line(Followed(spec.PackageRef)), ""
 }
 
+// PassedOver explains why the manager chose another version than one that is offered, such as
+// because of its dependencies. It is empty if it did not, or does not know this version yet.
+func (s State) PassedOver(version string) string {
+	if version == "" || version == s.Chosen || !strings.Contains(s.choice, "; "+version+" ") {
+		return ""
+	}
+	return oneLine(s.choice)
+}
+
 // SubjectOf names the package that a package with a packageRef follows: the chosen one, or else the
 // requested one.
 func SubjectOf(pkg corev1alpha1.GenericPackage) string {
@@ -210,6 +219,7 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 	s.Stalled = message(facts.Stalled, corev1alpha1.ConditionStalled, metav1.ConditionTrue)
 	s.RolledBack = facts.Stalled && summary.Current(pkg, corev1alpha1.ConditionRolledBack).Status == metav1.ConditionTrue
 	s.Unresolved = message(facts.Unresolved, corev1alpha1.ConditionResolved, metav1.ConditionFalse)
+	s.choice = message(pkg.PackageSpec().PackageRef != nil, corev1alpha1.ConditionResolved, metav1.ConditionTrue)
 	if s.Unresolved != "" {
 		s.UnresolvedRemedy = terminal.Line(unresolvedRemedy(s.Target, pkg))
 	}
