@@ -155,7 +155,21 @@ func TestCatalogue(t *testing.T) {
 	}
 	has(t, in(0, "pause", "shop", "-m", "holidays"), "is paused")
 	has(t, in(0, "unpause", "shop"), "is resumed")
+
+	// A version that is no longer offered stays, and takes values.
 	has(t, in(0, "repo", "delete", "stable"), "is deleted")
+	harness.Eventually(t, harness.Patience, "the offers to be withdrawn", func(context.Context) error {
+		if got := run(t, env, "upgrade", "shop", "-n", "catalogue"); got.code != 1 || !strings.Contains(got.err, "no repository offers shop.example.com") {
+			return fmt.Errorf("%+v", got)
+		}
+		return nil
+	})
+	require.NoError(t, os.WriteFile(values, []byte("title: Corner\ncolor: red\n"), 0o600))
+	has(t, in(0, "plan", "package/shop", "--values", values), "no repository offers", `"blue" → "red"`)
+	has(t, in(0, "upgrade", "shop", "--values", values), "changed: values", "is available: shop 1.2.0", "note: ")
+	if color := frontOf(t, env)["color"]; color != "red" {
+		t.Errorf("after a change of values of a withdrawn version: %s", color)
+	}
 	has(t, in(0, "delete", "shop"), "is deleted")
 	var left corev1.ConfigMap
 	harness.Eventually(t, harness.Patience, "the values to be deleted with the package", func(ctx context.Context) error {

@@ -45,6 +45,27 @@ func RequestOf(pkg corev1alpha1.GenericPackage, name string, platform versions.P
 	return r
 }
 
+// Keeps reports whether a selection accepts the installed version, which then stays even if no
+// version can be chosen.
+func Keeps(r versions.Request) bool {
+	constraint, err := versions.ParseConstraint(r.Selection.Version)
+	return err == nil && r.Installed != "" && constraint.Matches(r.Installed, r.Selection.Prereleases)
+}
+
+// Kept returns the installed version of a package as its status records it, if a request keeps it and
+// its image can be loaded again.
+func Kept(pkg corev1alpha1.GenericPackage, r versions.Request) *Offered {
+	status := pkg.PackageStatus()
+	if !Keeps(r) || status.Resolved.Image == "" {
+		return nil
+	}
+	o := &Offered{Version: corev1alpha1.AvailableVersion{Version: r.Installed, Image: status.Resolved.Image}}
+	for _, d := range status.Dependencies {
+		o.Version.Dependencies = append(o.Version.Dependencies, d.Dependency)
+	}
+	return o
+}
+
 // Fitting returns the versions that a selection can use, starting with the highest: versions that
 // fit and are not a downgrade. It cuts a long list. Before the first deployment, a version below
 // the one chosen before is not a downgrade.

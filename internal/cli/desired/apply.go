@@ -28,9 +28,11 @@ type Package struct {
 	Name  cluster.Name
 	Image string
 
-	// Ref replaces Image if it is set. Version is the highest offered version that it allows.
+	// Ref replaces Image if it is set. Version is the highest offered version that it allows, or else
+	// the installed one, which is kept.
 	Ref     *corev1alpha1.PackageReference
 	Version string
+	Keeps   bool
 	// Values are added to configFrom, and replace values of the same name; nil leaves them
 	// unchanged.
 	Values *corev1alpha1.ValueSource
@@ -95,8 +97,10 @@ type Applied struct {
 	// Before is nil if there was no package.
 	Pkg, Before corev1alpha1.GenericPackage
 	What        string
-	// Version is the version that was wanted; empty for any.
+	// Version is the version that was wanted; empty for any. Keeps means that it is installed, and no
+	// longer offered.
 	Version string
+	Keeps   bool
 	// Retry is the value of the retry annotation; empty if none was set.
 	Retry string
 }
@@ -329,8 +333,8 @@ func (want Package) Install(
 			return err
 		}
 		if writer.changed {
-			if done.What == "is already up to date" {
-				done.What = "changed: values"
+			if rest, unchanged := strings.CutPrefix(done.What, "is already up to date"); unchanged {
+				done.What = "changed: values" + rest
 			} else {
 				done.What += ", values"
 			}
@@ -345,7 +349,7 @@ func (want Package) Install(
 		}
 	}
 
-	done.Version = want.Version
+	done.Version, done.Keeps = want.Version, want.Keeps
 	fmt.Fprintln(c.Streams.Out, terminal.Line(target.String()+" "+done.What))
 	if !c.Wait {
 		return nil
@@ -357,7 +361,7 @@ func (want Package) Install(
 func (done *Applied) Follow(ctx context.Context, c *command.Command, cl *cluster.Cluster, target progress.Target) error {
 	w := command.Waiter{
 		Streams: c.Streams, Cluster: cl, Target: target, Uid: done.Pkg.GetUID(), Failing: "is not available",
-		Before: progress.State{Target: target}, Assess: (&progress.Install{Retry: done.Retry}).Assess, Timeout: c.Timeout,
+		Before: progress.State{Target: target}, Assess: (&progress.Install{Retry: done.Retry, Keeps: done.Keeps}).Assess, Timeout: c.Timeout,
 	}
 	if done.Before != nil {
 		w.Before = progress.Before(progress.Snapshot{Target: target, Package: done.Before})
@@ -374,7 +378,7 @@ func (done *Applied) Follow(ctx context.Context, c *command.Command, cl *cluster
 	}
 	fmt.Fprintf(c.Streams.Out, "%s is available: %srevision %d, after %s\n",
 		terminal.Line(target.String()), what, state.Revision, progress.Elapsed(elapsed))
-	if why := state.PassedOver(done.Version); why != "" {
+	if why := cmp.Or(state.PassedOver(done.Version), state.Unresolved); why != "" {
 		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: "+why))
 	}
 

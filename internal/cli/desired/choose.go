@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -68,6 +69,8 @@ type Chosen struct {
 	Display *corev1alpha1.PackageDisplay
 	Offered []offers.Offered
 	versions.Choice
+	// Kept is the reason why no version can be chosen, so that the installed one stays; nil otherwise.
+	Kept error
 }
 
 // Version is nil if none was chosen.
@@ -147,18 +150,31 @@ func NameFor(old corev1alpha1.GenericPackage, ref *corev1alpha1.PackageReference
 	return provider.Name, nil
 }
 
-// MustChoose is Choose with an error if no version is chosen. The error names the versions and the
-// reasons.
-func (c *Chooser) MustChoose(ctx context.Context, name string, request versions.Request) (*Chosen, error) {
-	found, err := c.Choose(ctx, name, request)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(found.Offered) == 0:
-		return nil, c.Unknown(ctx, name)
-	case found.Index < 0:
-		return nil, noVersion(found, request.Selection, c.flag())
+// Kept returns the installed version of a package, if it stays even if no version can be chosen: as
+// the manager keeps it, for a reference that is the package's own or names this version. old can be
+// nil.
+func Kept(old corev1alpha1.GenericPackage, ref *corev1alpha1.PackageReference, request versions.Request) *offers.Offered {
+	if old == nil || !equality.Semantic.DeepEqual(old.PackageSpec().PackageRef, ref) && ref.Version != request.Installed {
+		return nil
 	}
+	return offers.Kept(old, request)
+}
+
+// MustChoose is Choose with kept, or else an error, if no version can be chosen. The error names the
+// versions and the reasons.
+func (c *Chooser) MustChoose(ctx context.Context, name string, request versions.Request, kept *offers.Offered) (*Chosen, error) {
+	found, err := c.Choose(ctx, name, request)
+	if err != nil || found.Index >= 0 {
+		return found, err
+	}
+
+	if err = noVersion(found, request.Selection, c.flag()); len(found.Offered) == 0 {
+		err = c.Unknown(ctx, name)
+	}
+	if kept == nil {
+		return nil, err
+	}
+	found.Offered, found.Index, found.Kept = []offers.Offered{*kept}, 0, err
 	return found, nil
 }
 

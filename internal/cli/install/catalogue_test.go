@@ -158,6 +158,7 @@ func TestInstallFromTheCatalogue(t *testing.T) {
 
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
+	values := clitest.ValuesFile(t, "title: Corner\n")
 	passedOver := resolver.PassedOver("1.0.0", "2.0.0", resolver.Result{Reason: "UnknownPackage", Message: "no repository offers db"})
 	for name, test := range map[string]struct {
 		constraint, installed string
@@ -176,6 +177,9 @@ func TestUpgrade(t *testing.T) {
 		"of a package that never existed": {"", "2.0.0", []string{"--version", "<2", "--wait=false"}, 0, "shop.example.com → shop.example.com <2\n", "<2"},
 		"no downgrade needed":             {"", "2.0.0", []string{"--version", ">=1", "--allow-downgrade", "--wait=false"}, 0, "shop.example.com → shop.example.com >=1\n", ">=1"},
 		"no version":                      {"", "2.0.0", []string{"--version", "5.x"}, 1, "no version of shop.example.com can be installed", ""},
+		"values of a withdrawn version":   {"", "3.0.0", []string{"--values", values, "--override", "db={package: {version: <2}}", "--wait=false"}, 0, "changed: sources of values, dependencies", ""},
+		"a withdrawn version":             {"", "3.0.0", nil, 1, "no version of shop.example.com can be installed\n  2.0.0  is lower than 3.0.0", ""},
+		"of withdrawn manifests":          {"", "4.0.0", []string{"--values", values}, 1, "no version of shop.example.com can be installed", ""},
 		"wrong values":                    {"", "2.0.0", []string{"--values", "testdata/none.yaml"}, 1, "read the values", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,6 +187,10 @@ func TestUpgrade(t *testing.T) {
 			old := clustertest.Following(test.constraint, test.installed)
 			if name == "of a package that never existed" {
 				meta.RemoveStatusCondition(&old.Status.Conditions, corev1alpha1.ConditionAvailable)
+			}
+			if test.installed == "3.0.0" {
+				old.Status.Resolved.Image = "example.com/shop:v3"
+				old.Status.Dependencies = []corev1alpha1.DependencyStatus{{Dependency: corev1alpha1.Dependency{Name: "db"}}}
 			}
 			old.Status.Conditions = append(old.Status.Conditions, map[string][]metav1.Condition{
 				"awaits its activation": {clustertest.Condition("AwaitingActivation", "True", "AwaitingActivation", "revision 2 awaits its activation")},

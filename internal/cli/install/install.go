@@ -201,15 +201,15 @@ func (c *installCommand) choose(
 	request := choose.RequestFor(ctx, old, want.Ref, name)
 	refuses := !request.AllowDowngrade
 	request.AllowDowngrade = c.downgrade || request.AllowDowngrade
-	found, err := choose.MustChoose(ctx, name, request)
+	found, err := choose.MustChoose(ctx, name, request, desired.Kept(old, want.Ref, request))
 	if err != nil {
 		return nil, err
 	}
 
-	if last := request.LastAttempted; refuses && last != "" && desired.CompareVersions(found.Version().Version.Version, last) < 0 {
+	if last := request.LastAttempted; found.Kept == nil && refuses && last != "" && desired.CompareVersions(found.Version().Version.Version, last) < 0 {
 		want.DowngradeFrom = last
 	}
-	want.Version = found.Version().Version.Version
+	want.Version, want.Keeps = found.Version().Version.Version, found.Kept != nil
 	// The manager would report an unknown override only after the change.
 	if err := desired.CheckDependencies(&found.Version().Version, want.Overrides); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -384,6 +384,8 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 	// Nothing in the spec changes. A newer version or a failed step is then a reason for a retry.
 	if want.DowngradeFrom == "" && len(patch) == 0 && values == nil {
 		switch s := progress.Of(progress.Snapshot{Target: target, Package: old}); {
+		case found.Kept != nil:
+			return found.Kept
 		case moves || desired.Fails(target, old):
 			want.Retries = true
 		case s.Awaiting != "":

@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
+	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/test/clustertest"
@@ -79,13 +80,28 @@ func TestPlanChoosesByNeeds(t *testing.T) {
 		}
 		choose := desired.ChooserFor(cl, "shop")
 		request := versions.Request{Selection: pkg.Spec.PackageRef.VersionSelection, Installed: test.installed}
-		found, err := choose.MustChoose(t.Context(), "shop.example.com", request)
+		found, err := choose.MustChoose(t.Context(), "shop.example.com", request, nil)
 		require.NoError(t, err)
 		resolution, err := choose.Resolution(t.Context(), cl.RESTMapper())
 		require.NoError(t, err)
 		why, err := resolution.ChooseByNeeds(found, pkg, request)
 		if err != nil || found.Version().Version.Version != test.want || !strings.Contains(why, test.why) || (test.why == "") != (why == "") {
 			t.Errorf("%+v: %s, %q, %v", test, found.Version().Version.Version, why, err)
+		}
+	}
+}
+
+// A version that is no longer offered is planned as it is installed, unless another one is wanted.
+func TestPlanOfAWithdrawnVersion(t *testing.T) {
+	t.Parallel()
+	before := clustertest.Following("", "3.0.0")
+	before.Status.Resolved.Image = "example.com/shop:v3"
+	for constraint, want := range map[string]string{"": "example.com/shop:v3", "3.0.0": "example.com/shop:v3", ">=3": ""} {
+		p := &Planned{Target: progress.TargetOf(before), Before: before, Pkg: before.DeepCopy()}
+		p.Pkg.PackageSpec().PackageRef.Version = constraint
+		err := chooseVersion(t.Context(), clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0")), p)
+		if image := p.image(); image != want || (err == nil) != (want != "") || len(p.warnings) != len(want)/len("example.com/shop:v3") {
+			t.Errorf("%q: %q, %v, %q", constraint, image, err, p.warnings)
 		}
 	}
 }

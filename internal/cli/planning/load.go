@@ -287,9 +287,12 @@ func chooseVersion(ctx context.Context, cl *cluster.Cluster, p *Planned) error {
 		return err
 	}
 	request := choose.RequestFor(ctx, p.Before, ref, name)
-	found, err := choose.MustChoose(ctx, name, request)
+	found, err := choose.MustChoose(ctx, name, request, desired.Kept(p.Before, ref, request))
 	if err != nil {
 		return err
+	}
+	if found.Kept != nil {
+		p.warnings = append(p.warnings, name+": "+found.Message)
 	}
 	// A version that is installed already was chosen with its dependencies, so it stays.
 	if resolved := p.Pkg.PackageStatus().Resolved; len(found.Version().Version.Dependencies) > 0 && p.Remote == nil && !desired.UserManages(p.Pkg.PackageSpec()) &&

@@ -25,6 +25,8 @@ type Outcome struct {
 type Install struct {
 	// Retry that the status must have handled before; empty for none.
 	Retry string
+	// Keeps means that the installed version stays, although no version can be chosen.
+	Keeps bool
 
 	// problem is the present one, and since is the time when it was first seen.
 	problem string
@@ -33,6 +35,10 @@ type Install struct {
 
 // Assess has grace periods for pull errors, Stalled and versions that are not offered.
 func (j *Install) Assess(s State, now time.Time) Outcome {
+	if j.Keeps && s.Unresolved != "" {
+		// Ready and Stalled then only repeat that, so the rollout decides.
+		s.Unresolved, s.Stalled, s.Ready = "", "", s.Available && s.Unpacked && s.facts.RolledOut
+	}
 	switch {
 	case s.Gone:
 		return failed("it was deleted during its rollout")

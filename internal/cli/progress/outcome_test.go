@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -34,8 +36,15 @@ func TestJudgeInstall(t *testing.T) {
 		return snap
 	}
 	invalid := snapshot(condition("Invalid", "True", "LoadError", "a\nb"))
+	withdrawn := func(progressing metav1.ConditionStatus, reason string) progress.Snapshot {
+		snap := snapshot(unpacked(), condition("Available", "True", "Available", ""), condition("Progressing", progressing, reason, ""),
+			condition("Resolved", "False", "UnknownPackage", "none"), condition("Ready", "False", "UnknownPackage", "none"), condition("Stalled", "True", "UnknownPackage", "none"))
+		snap.Package.PackageSpec().PackageRef = &corev1alpha1.PackageReference{Name: "cert.example.com"}
+		return snap
+	}
 	for name, tc := range map[string]struct {
 		retry  string
+		keeps  bool
 		looks  []look
 		done   bool
 		reason string
@@ -57,12 +66,14 @@ func TestJudgeInstall(t *testing.T) {
 		"invalid after the retry":     {retry: "now", looks: []look{{0, invalid}, {1, tried(invalid)}}, done: true, reason: "the package cannot be installed as it is:\n  a\n  b\n  Correct it in the package and push it again, then: kubectl package retry clusterpackage/cert"},
 		"paused before the retry":     {retry: "now", looks: []look{{0, snapshot(condition("Paused", "True", "Paused", "by hand"))}}, done: true, reason: "it is paused, so the engine does not write it (by hand). To resume it: kubectl package unpause clusterpackage/cert"},
 		"paused":                      {looks: []look{{0, snapshot(condition("Paused", "True", "Paused", "by hand"))}}, done: true, reason: "it is paused, so the engine does not write it (by hand). To resume it: kubectl package unpause clusterpackage/cert"},
+		"not offered any longer":      {looks: []look{{0, withdrawn("False", "Idle")}, {5 * time.Second, withdrawn("False", "Idle")}}, done: true, reason: "no version can be chosen:\n  none"},
+		"keeps its version":           {keeps: true, looks: []look{{0, withdrawn("True", "Progressing")}, {time.Minute, withdrawn("False", "Idle")}}, done: true},
 		"deleted":                     {looks: []look{{0, gone}}, done: true, reason: "it was deleted during its rollout"},
 		"being deleted":               {looks: []look{{0, snapshot(deleting())}}, done: true, reason: "it is being deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			judge := &progress.Install{Retry: tc.retry}
+			judge := &progress.Install{Retry: tc.retry, Keeps: tc.keeps}
 			var v progress.Outcome
 			for _, l := range tc.looks {
 				if v.Done {

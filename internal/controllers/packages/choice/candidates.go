@@ -109,9 +109,7 @@ func choose(
 
 	c.Origin = Installed(pkg)
 	c.mayYet(pending)
-	if constraint, err := versions.ParseConstraint(request.Selection.Version); err == nil && request.Installed != "" {
-		c.Fits = constraint.Matches(request.Installed, request.Selection.Prereleases)
-	}
+	c.Fits = offers.Keeps(request)
 	return c
 }
 
