@@ -35,9 +35,8 @@ type Install struct {
 
 // Assess has grace periods for pull errors, Stalled and versions that are not offered.
 func (j *Install) Assess(s State, now time.Time) Outcome {
-	if j.Keeps && s.Unresolved != "" {
-		// Ready and Stalled then only repeat that, so the rollout decides.
-		s.Unresolved, s.Stalled, s.Ready = "", "", s.Available && s.Unpacked && s.facts.RolledOut
+	if j.Keeps {
+		s = s.ofRollout()
 	}
 	switch {
 	case s.Gone:
@@ -76,6 +75,15 @@ func (j *Install) Assess(s State, now time.Time) Outcome {
 		return Outcome{Again: rest}
 	}
 	return failed(Culprit(s))
+}
+
+// ofRollout returns the state of the rollout alone, if no version can be chosen. Ready and Stalled
+// only repeat that then.
+func (s State) ofRollout() State {
+	if s.Unresolved != "" {
+		s.Unresolved, s.Stalled, s.Ready = "", "", s.Available && s.Unpacked && s.facts.RolledOut
+	}
+	return s
 }
 
 // failed returns the outcome of a wait that cannot succeed.
