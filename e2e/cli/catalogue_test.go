@@ -166,7 +166,7 @@ func TestCatalogue(t *testing.T) {
 	})
 	require.NoError(t, os.WriteFile(values, []byte("title: Corner\ncolor: red\n"), 0o600))
 	has(t, in(0, "plan", "package/shop", "--values", values), "no repository offers", `"blue" → "red"`)
-	has(t, in(0, "upgrade", "shop", "--values", values), "changed: values", "is available: shop 1.2.0", "note: ")
+	has(t, in(0, "upgrade", "shop", "--values", values), "changed: values", "is available: shop 1.2.0", "note: shop.example.com, chosen for shop.example.com/v1 Shop: no repository offers")
 	if color := frontOf(t, env)["color"]; color != "red" {
 		t.Errorf("after a change of values of a withdrawn version: %s", color)
 	}

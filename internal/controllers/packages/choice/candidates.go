@@ -1,6 +1,7 @@
 package choice
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/Masterminds/semver/v3"
@@ -68,7 +69,7 @@ func Installed(pkg corev1alpha1.GenericPackage) Origin {
 	}
 	o := Origin{Image: resolved.Image}
 	if resolved.Repository != "" {
-		o.Version, o.Repository, o.PackageName = resolved.Version, resolved.Repository, resolved.PackageName
+		o.Version, o.Repository, o.PackageName = resolved.Version, resolved.Repository, cmp.Or(resolved.CatalogName, resolved.PackageName)
 	}
 	if resolved.Image == "" {
 		o.Digest = resolved.Digest

@@ -50,7 +50,7 @@ func hasVersion(version string) func(*corev1alpha1.Package) {
 	return func(pkg *corev1alpha1.Package) {
 		pkg.Status.LastAttempted = &corev1alpha1.AttemptedVersion{PackageName: "shop", Version: version}
 		pkg.Status.Resolved = &corev1alpha1.ResolvedPackage{
-			PackageName: "shop", Version: version, Image: image + "-" + version, Digest: digest, Repository: "PackageRepository/stable",
+			PackageName: "web", CatalogName: "shop", Version: version, Image: image + "-" + version, Digest: digest, Repository: "PackageRepository/stable",
 		}
 		conditions.Set(&pkg.Status.Conditions, pkg.Generation, corev1alpha1.ConditionResolved, true, corev1alpha1.ReasonResolved, "")
 	}
@@ -108,7 +108,7 @@ func TestChoose(t *testing.T) {
 			if got.Origin.Version != tc.version || got.Reason != tc.reason || got.Fits != tc.fits || got.Message == "" {
 				t.Errorf("got %+v", got)
 			}
-			if got.Chosen() == got.Refused() || got.Origin.Version != "" && got.Origin.Image != image+"-"+tc.version {
+			if got.Chosen() == got.Refused() || got.Origin.Version != "" && (got.Origin.Image != image+"-"+tc.version || got.Origin.PackageName != "shop") {
 				t.Errorf("got %+v", got)
 			}
 		})
