@@ -50,8 +50,19 @@ func TestCollision(t *testing.T) {
 		t.Errorf("the object was changed: %+v", theirs)
 	}
 
-	// A deleted object is created again.
-	require.NoError(t, env.Client.Delete(t.Context(), theirs))
+	// It does not keep another owner away from an object that it cannot have.
+	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "dep"}}
+	dep.Spec.Selector.MatchLabels = map[string]string{"app": "dep"}
+	dep.Spec.Template.Metadata.Labels = dep.Spec.Selector.MatchLabels
+	object := corev1alpha1.ObjectSetObject{CollisionProtection: corev1alpha1.CollisionProtectionIfNoController}
+	object.Object.Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"out"},"data":{"value":"adopted"}}`)
+	dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Objects: []corev1alpha1.ObjectSetObject{object}}}
+	env.Create(t, dep)
+	awaitValue(t, ns, "out", "adopted")
+	awaitCondition(t, tmpl, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonCollisionDetected, "belongs to ObjectDeployment "+ns+"/dep")
+
+	// If the other owner is deleted along with the object, the template creates it.
+	require.NoError(t, env.Client.Delete(t.Context(), dep))
 	awaitValue(t, ns, "out", "ours")
 	awaitReady(t, tmpl)
 

@@ -60,6 +60,9 @@ func (s *reconciliation) act(ctx context.Context) error {
 	}
 
 	s.leaving = s.formerKeys()
+	if collides(report.Blocking) {
+		s.retainClaims(s.leaving...) // it must not keep others away from an object that it cannot have
+	}
 	return nil
 }
 
@@ -218,7 +221,7 @@ func (s *reconciliation) removeFormer(ctx context.Context) error {
 
 	if gone {
 		s.forgetFormer(former)
-		s.retainClaims(nil)
+		s.retainClaims(s.desired.Key)
 		return nil
 	}
 
@@ -236,14 +239,14 @@ func (s *reconciliation) removeFormer(ctx context.Context) error {
 		}
 	}
 
-	s.retainClaims(left)
+	s.retainClaims(append(left, s.desired.Key)...)
 	return nil
 }
 
-// retainClaims releases the claims of objects that are neither rendered nor former ones.
-func (s *reconciliation) retainClaims(former []objects.Key) {
-	kept := map[objects.Key]struct{}{s.desired.Key: {}}
-	for _, key := range former {
+// retainClaims releases the claims of other objects.
+func (s *reconciliation) retainClaims(keys ...objects.Key) {
+	kept := map[objects.Key]struct{}{}
+	for _, key := range keys {
 		kept[key] = struct{}{}
 	}
 	s.Claims.Retain(s.rollout.Owner, kept)

@@ -51,7 +51,11 @@ func (c *Conflict) Reason() string {
 		over = "; spec.collisionProtection: None here takes it over"
 	}
 
-	return fmt.Sprintf("belongs to %s%s: leave it out here, or release it there (%s)%s", c.Holder, more, command, over)
+	there := "release it there (" + command + ")"
+	if strings.HasSuffix(c.Holder.Kind, "ObjectTemplate") {
+		there = "let the template render another name"
+	}
+	return fmt.Sprintf("belongs to %s%s: leave it out here, or %s%s", c.Holder, more, there, over)
 }
 
 // plain matches texts that are a single word in any shell.

@@ -132,6 +132,16 @@ func TestConflictWithADependency(t *testing.T) {
 	}
 }
 
+// An ObjectTemplate releases no objects either.
+func TestConflictWithATemplate(t *testing.T) {
+	t.Parallel()
+	conflict := claims.Conflict{Key: keys("a")[0], Holder: holder("one")}
+	conflict.Holder.Kind = "ObjectTemplate"
+	if got := conflict.Reason(); !strings.HasSuffix(got, ": leave it out here, or let the template render another name") {
+		t.Error(got)
+	}
+}
+
 func TestLosersAreWoken(t *testing.T) {
 	t.Parallel()
 	claimed := func(table *claims.Table, h objects.Owner, names ...string) { _ = table.Claim(h, keys(names...)) }
