@@ -53,7 +53,7 @@ func decideLive(c DecisionInput) Decision {
 	case live == nil && c.reportsAbsence():
 		return Decision{Drift: "was deleted, or lost the label " + c.Owner.Names.ManagedLabel}
 	case live == nil && c.Applied.again(c.Desired):
-		return correction(c, Create, "someone deletes it again and again; created again after a pause: find out who does")
+		return correction(c, Create, "someone deletes it again and again, or removes its label "+c.Owner.Names.ManagedLabel+"; written again after a pause: find out who does")
 	case live == nil:
 		return Decision{Action: Create}
 	case live.Terminating:
