@@ -24,7 +24,9 @@ import (
 
 const (
 	discoveryDebounce = 200 * time.Millisecond // changes of APIServices within it become one refresh of discovery
-	discoveryAttempts = 8                      // reads of discovery that lack the group of an available APIService
+	// discoveryAttempts are reads of discovery that lack the group of an available APIService. They
+	// take over a minute, after which the API server reads a stale group again at the latest.
+	discoveryAttempts = 14
 )
 
 // Options configure a Discovery. The functions must not block.
