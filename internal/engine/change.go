@@ -216,20 +216,32 @@ func (s *step) imply(ctx context.Context, answer *unstructured.Unstructured) (*r
 		same := sameContent(dry, live) || answer != nil && sameContent(dry, answer)
 		if !same && !compared {
 			compared = true
-			fresh, err := s.fresh(ctx)
-			switch {
-			case fresh != nil && m.Fresh(fresh.Object):
-				continue
-			case fresh == nil && answer != nil:
-				m.AsApplied() // the API server accepted the apply, which keeps them
-				continue
-			case err != nil:
+			changed, err := s.keepUnmanaged(ctx, m, answer)
+			if err != nil {
 				return r, nil, err
+			}
+			if changed {
+				continue
 			}
 		}
 		r.resourceVersion, r.patch, r.yielded = live.GetResourceVersion(), patch, m.Yielded()
 		return r, dry, nil
 	}
+}
+
+// keepUnmanaged keeps the fields without a manager that a new object has as well. If none can be
+// tried and the API server accepted an apply, which keeps all of them, it does so, too. It reports
+// whether the object changes.
+func (s *step) keepUnmanaged(ctx context.Context, m *drift.Implied, answer *unstructured.Unstructured) (bool, error) {
+	fresh, err := s.fresh(ctx)
+	switch {
+	case fresh != nil:
+		return m.Fresh(fresh.Object), nil
+	case answer != nil:
+		m.AsApplied()
+		return true, nil
+	}
+	return false, err
 }
 
 // replace writes a replacement, and notes whose fields gave way.
@@ -342,8 +354,8 @@ func (s *step) note(format string, args ...any) {
 }
 
 // fresh returns a new object of the template, by a dry run under another name. It returns nil if
-// the API server refuses that: for the name, which can follow from the content as that of a
-// CustomResourceDefinition, for a quota, or because a webhook admits only one such object.
+// the API server refuses that: for a quota, because a webhook admits only one such object, or
+// because the content determines the name, as in a CustomResourceDefinition.
 func (s *step) fresh(ctx context.Context) (*unstructured.Unstructured, error) {
 	if s.asFresh == nil {
 		template, err := s.Desired.Object(s.Metadata)
