@@ -256,7 +256,6 @@ func (q question) access() authorizationv1.SelfSubjectAccessReviewSpec {
 func (r *Revision) forbid(why *Unauthorized, now time.Time) {
 	r.Unauthorized = why
 	if why == nil {
-		r.unauthorizedLooks = 0
 		return
 	}
 
@@ -264,7 +263,12 @@ func (r *Revision) forbid(why *Unauthorized, now time.Time) {
 	if why.Reason == ReasonServiceAccountMissing {
 		longest = collisionRetry // one read
 	}
-	r.recheck = now.Add(min(time.Second<<min(r.unauthorizedLooks, 16), longest))
-	r.unauthorizedLooks++
+	r.lookAgain(now, longest)
 	r.Block(why.Message)
+}
+
+// lookAgain checks the revision again after a pause, which doubles from a second each time.
+func (r *Revision) lookAgain(now time.Time, longest time.Duration) {
+	r.recheck = now.Add(min(time.Second<<min(r.looks, 16), longest))
+	r.looks++
 }

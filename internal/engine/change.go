@@ -328,7 +328,7 @@ func (s *step) residue(ctx context.Context, live *unstructured.Unstructured) []s
 
 	fresh, _ := s.fresh(ctx)
 	if fresh == nil {
-		return nil // not known, and not worth to fail for
+		return nil // not known, and not worth a failure
 	}
 	return stays(fresh.Object)
 }

@@ -18,9 +18,6 @@ import (
 // from outside the engine, which are not watched.
 const recheckRetry = 30 * time.Second
 
-// lookupRetry is the interval at which objects are looked for again that could not be looked for.
-const lookupRetry = 5 * time.Second
-
 // Claim claims all objects of a revision, or refuses it: another owner has claimed one, one exists
 // that the owner must not take, or the revision's account is not allowed to write them. The store
 // has to record the claim.
@@ -32,6 +29,9 @@ func (e *Engine) Claim(ctx context.Context, r *Rollout, rev *Revision) error {
 	}
 	rev.Refuse(refusals...)
 	rev.forbid(unauthorized, e.Cluster.Now())
+	if len(refusals) == 0 && unauthorized == nil {
+		rev.looks = 0
+	}
 	return nil
 }
 
@@ -66,7 +66,7 @@ func (e *Engine) refusals(ctx context.Context, r *Rollout, rev *Revision) (refus
 
 	switch {
 	case slices.ContainsFunc(refusals, func(b phases.Blocker) bool { return b.Kind == phases.BlockRefused }):
-		rev.recheck = e.Cluster.Now().Add(lookupRetry)
+		rev.lookAgain(e.Cluster.Now(), recheckRetry) // some objects could not be looked for
 	case len(refusals) > 0:
 		rev.recheck = e.Cluster.Now().Add(recheckRetry)
 	}

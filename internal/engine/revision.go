@@ -50,8 +50,8 @@ type Revision struct {
 	// recheck is when a refused revision is checked again, and progressed when its last phase was
 	// opened in this process; zero for never.
 	recheck, progressed time.Time
-	// unauthorizedLooks counts how often the account lacked rights in a row.
-	unauthorizedLooks int
+	// looks counts the checks in a row that found missing rights, or that could not be made.
+	looks int
 	// exposes reports whether a revision of the owner exposes values of Secrets in an object; it
 	// can be nil.
 	exposes func(objects.Key) bool
@@ -189,10 +189,10 @@ func (r *Revision) CarryOver(before *Revision) {
 	r.Revision.CarryOver(&before.Revision)
 	r.ClaimedAtCreation = before.ClaimedAtCreation
 	if before.Unauthorized != nil && r.Blocked() == "" {
-		r.Unauthorized, r.unauthorizedLooks = before.Unauthorized, before.unauthorizedLooks
+		r.Unauthorized = before.Unauthorized
 		r.Block(before.Blocked())
 	}
-	r.fieldGenerations, r.recheck, r.progressed = before.fieldGenerations, before.recheck, before.progressed
+	r.fieldGenerations, r.recheck, r.looks, r.progressed = before.fieldGenerations, before.recheck, before.looks, before.progressed
 	r.cachedResults, r.cost, r.graces, r.ready = before.cachedResults, before.cost, before.graces, before.ready
 }
 

@@ -248,7 +248,7 @@ func (r *Rollout) clearFailures(because objects.Key) {
 func (r *Rollout) Retry() {
 	clear(r.accounts)
 	for _, rev := range r.revisions {
-		rev.recheck, rev.unauthorizedLooks = time.Time{}, 0
+		rev.recheck, rev.looks = time.Time{}, 0
 	}
 	for _, rec := range r.applied {
 		rec.Failure, rec.Contention = nil, nil
