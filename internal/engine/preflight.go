@@ -124,14 +124,19 @@ func (e *Engine) precheck(ctx context.Context, r *Rollout, rev *Revision) ([]pha
 
 	existing, failed := e.existing(ctx, fresh)
 	blocked := r.collisions(rev, existing, e.Cluster.Now())
+	run := &run{Engine: e, rollout: r}
 	for _, u := range failed {
+		_, denied := apply.AsUnauthorized(u.err)
 		switch {
 		case ctx.Err() != nil, apply.Classify(u.err) == apply.NotLeading:
+			return nil, u.err
+		case denied && r.Owner.Remote(): // rights of the kubeconfig's user are the whole target's matter
 			return nil, u.err
 		case errors.Is(u.err, discovery.ErrUnavailable), apierrors.IsServiceUnavailable(u.err):
 			// As for a kind that is not served, its phase waits. An earlier phase can be what mends it.
 		default:
-			blocked = append(blocked, phases.Blocker{Key: u.key, Phase: rev.PhaseOf(u.key), Message: u.err.Error(), Kind: phases.BlockRefused})
+			why := run.explain(phases.Step{Key: u.key}, u.err)
+			blocked = append(blocked, phases.Blocker{Key: u.key, Phase: rev.PhaseOf(u.key), Message: why, Kind: phases.BlockRefused})
 		}
 	}
 

@@ -59,11 +59,14 @@ func TestRefusedLookClaimsNothing(t *testing.T) {
 		err  error
 		// meanwhile means that the other owner claims the object during the look.
 		meanwhile bool
+		// sensitive means that the owner has values of Secrets, which a server could quote.
+		sensitive bool
 		holder    types.UID
 		refusal   string
 	}{
 		"free":                         {err: apierrors.NewNotFound(schema.GroupResource{}, "c"), holder: "deployment"},
 		"forbidden":                    {err: forbidden, refusal: "cannot look for objects that exist already: "},
+		"a quoted value":               {err: forbidden, sensitive: true, refusal: "Forbidden"},
 		"the API does not answer":      {err: apierrors.NewServiceUnavailable("no endpoints"), holder: "deployment"},
 		"controlled by something":      {live: foreign, refusal: "is controlled by Node n"},
 		"claimed meanwhile":            {err: apierrors.NewNotFound(schema.GroupResource{}, "c"), meanwhile: true, holder: "other", refusal: "belongs to ObjectDeployment shop/other"},
@@ -88,8 +91,13 @@ func TestRefusedLookClaimsNothing(t *testing.T) {
 			}}
 			rev, err := s.loadSet(t.Context(), set)
 			require.NoError(t, err)
+			rev.Sensitive = tc.sensitive
+			s.rollout.Put(rev)
 			require.NoError(t, s.Target.Claim(t.Context(), s.rollout, rev))
 			refusals := rev.Refusals
+			if tc.sensitive && strings.Contains(refusals[0].Message, "no right") {
+				t.Errorf("the refusal quotes the server: %v", refusals)
+			}
 			if (len(refusals) > 0) != (tc.refusal != "") || tc.refusal != "" && !strings.Contains(refusals[0].Message, tc.refusal) {
 				t.Errorf("refused for %v, want %q", refusals, tc.refusal)
 			}
