@@ -156,7 +156,7 @@ func SetConditions(
 	switch {
 	case rev.Claimed():
 		put(corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, AllClaimed)
-	case rev.Refused():
+	case collides(rev.Refusals): // objects that could not be looked for leave the claim undecided
 		put(corev1alpha1.ConditionClaimed, false, corev1alpha1.ReasonClaimedByOther, rev.Blocked())
 	case rev.ClaimLost(): // also for a revision that does not authorize again, such as a paused one
 		put(corev1alpha1.ConditionClaimed, false, corev1alpha1.ReasonClaimedByOther, LostClaim)
@@ -244,6 +244,10 @@ func unavailable(rev *engine.Revision, report *phases.Report, blocking []phases.
 
 func refusedKind(blocking []phases.Blocker) bool {
 	return slices.ContainsFunc(blocking, func(b phases.Blocker) bool { return b.Kind == phases.BlockCollision || b.Kind == phases.BlockRefused })
+}
+
+func collides(blocking []phases.Blocker) bool {
+	return slices.ContainsFunc(blocking, func(b phases.Blocker) bool { return b.Kind == phases.BlockCollision })
 }
 
 // progressOf names the phase in progress.

@@ -148,3 +148,18 @@ func TestBlocking(t *testing.T) {
 		require.Equal(t, tc.listed, strings.Join(listed, " "), name)
 	}
 }
+
+// TestUndecidedClaim: a claim is refused for objects of others, and stays undecided while objects
+// could not be looked for. A set that never decided it is deleted without its target.
+func TestUndecidedClaim(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[phases.BlockKind]bool{phases.BlockCollision: true, phases.BlockRefused: false} {
+		rev := &engine.Revision{}
+		rev.Refuse(phases.Blocker{Key: objects.Key{Kind: "ConfigMap", Name: "a"}, Kind: kind, Message: "no"})
+		var conds []metav1.Condition
+		SetConditions(&conds, &corev1alpha1.ObjectSet{}, rev, &phases.Report{}, rev.Refusals, nil)
+		if got := meta.FindStatusCondition(conds, corev1alpha1.ConditionClaimed); (got != nil) != want {
+			t.Errorf("%v: the claim is %+v", kind, got)
+		}
+	}
+}
