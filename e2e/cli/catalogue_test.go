@@ -156,7 +156,7 @@ func TestCatalogue(t *testing.T) {
 	has(t, in(0, "pause", "shop", "-m", "holidays"), "is paused")
 	has(t, in(0, "unpause", "shop"), "is resumed")
 
-	// A version that is no longer offered stays, and takes values.
+	// If the repository is deleted, the package keeps its version, and its values can change.
 	has(t, in(0, "repo", "delete", "stable"), "is deleted")
 	harness.Eventually(t, harness.Patience, "the offers to be withdrawn", func(context.Context) error {
 		if got := run(t, env, "upgrade", "shop", "-n", "catalogue"); got.code != 1 || !strings.Contains(got.err, "no repository offers shop.example.com") {

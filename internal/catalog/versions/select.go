@@ -49,8 +49,7 @@ func PlatformOf(env manifestsv1alpha1.PackageEnvironment, manager string) Platfo
 // Request is the input for choosing a version.
 type Request struct {
 	Selection corev1alpha1.VersionSelection
-	// Scope is the scope of the installation. The version must support it; empty if there is no such
-	// requirement.
+	// Scope is the scope of the installation, which the version must support; empty for any.
 	Scope corev1alpha1.Scope
 	// API must be provided by the version; nil if there is no such requirement.
 	API *corev1alpha1.ProvidedAPI

@@ -91,7 +91,8 @@ func TestPlanChoosesByNeeds(t *testing.T) {
 	}
 }
 
-// A version that is no longer offered is planned as it is installed, unless another one is wanted.
+// If no repository offers the installed version any more, plan uses its recorded image. Another
+// constraint is refused.
 func TestPlanOfAWithdrawnVersion(t *testing.T) {
 	t.Parallel()
 	before := clustertest.Following("", "3.0.0")
