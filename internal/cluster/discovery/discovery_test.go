@@ -201,6 +201,40 @@ func TestDiscoveryIsReadAgain(t *testing.T) {
 	})
 }
 
+// TestRemovedBeforeItAnswered: users of a kind are notified if its APIService is removed that was
+// never available, so that discovery has never named it.
+func TestRemovedBeforeItAnswered(t *testing.T) {
+	t.Parallel()
+	for name, remove := range map[string]func(apiServices, *definition){
+		"an event": apiServices.Deleted,
+		"a list":   func(s apiServices, _ *definition) { s.Listed(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := old()
+			a["/apis"] = `{"kind":"APIGroupList","apiVersion":"v1"}`
+			f, told := discover(t, a, thingKind)
+			(&crds{Discovery: f}).known()
+			require.NoError(t, f.readAll(t.Context()))
+			service := newAPIService()
+			service.Status.Conditions = nil
+			apiServices{f}.Changed(service)
+			if got := show(f.index, thingKind); !strings.Contains(got, ErrUnavailable.Error()) {
+				t.Error(got)
+			}
+			*told = nil
+			remove(apiServices{f}, service)
+			if !f.wantDiscovery.Load() {
+				t.Fatal("discovery is not read again")
+			}
+			_, err := f.update(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, []schema.GroupKind{thingKind}, *told)
+			require.Equal(t, "not served", show(f.index, thingKind))
+		})
+	}
+}
+
 // TestRestored: the API server can be another one after a broken watch, and is the same after a
 // watch that ended in order.
 func TestRestored(t *testing.T) {

@@ -76,12 +76,14 @@ type index struct {
 	// away are the group versions of unavailable APIServices, by their names. Discovery may have
 	// been read before it contained them.
 	away map[string]schema.GroupVersion
+	// back are the groups of those that are available or were removed since discovery was read.
+	back map[string]bool
 }
 
 func newIndex() *index {
 	return &index{
 		err: ErrNotReady, discovered: map[schema.GroupKind]*Kind{},
-		byCRD: map[string]schema.GroupKind{}, defined: map[schema.GroupKind]*Kind{}, past: map[string]struct{}{}, away: map[string]schema.GroupVersion{},
+		byCRD: map[string]schema.GroupKind{}, defined: map[schema.GroupKind]*Kind{}, past: map[string]struct{}{}, away: map[string]schema.GroupVersion{}, back: map[string]bool{},
 	}
 }
 
@@ -135,20 +137,26 @@ func (x *index) awayFor(group string) error {
 	return nil
 }
 
-// setAway notes whether an APIService is not available.
-func (x *index) setAway(name string, gv schema.GroupVersion, away bool) {
+// setAway notes that an APIService is not available.
+func (x *index) setAway(name string, gv schema.GroupVersion) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if delete(x.away, name); away {
-		x.away[name] = gv
-	}
+	x.away[name] = gv
 }
 
-// keepAway forgets APIServices that no longer exist.
-func (x *index) keepAway(listed map[string]bool) {
+// endAway forgets unavailable APIServices, and reports whether there were any.
+func (x *index) endAway(ended func(name string) bool) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	maps.DeleteFunc(x.away, func(name string, _ schema.GroupVersion) bool { return !listed[name] })
+	before := len(x.away)
+	maps.DeleteFunc(x.away, func(name string, gv schema.GroupVersion) bool {
+		if ended(name) {
+			x.back[gv.Group] = true
+			return true
+		}
+		return false
+	})
+	return len(x.away) < before
 }
 
 func (x *index) lookup(gk schema.GroupKind) *Kind {
@@ -224,10 +232,10 @@ func (x *index) discover(
 			before[gk] = x.lookup(gk)
 		}
 	}
-	groups = map[string]bool{}
+	groups, x.back = x.back, map[string]bool{}
 	for _, all := range []map[schema.GroupVersion]error{x.failed, failed} {
 		for gv := range all {
-			groups[gv.Group] = (failure(x.failed, gv.Group) == nil) != (failure(failed, gv.Group) == nil)
+			groups[gv.Group] = groups[gv.Group] || (failure(x.failed, gv.Group) == nil) != (failure(failed, gv.Group) == nil)
 		}
 	}
 	x.discovered, x.failed, x.offered, x.err = found, failed, offered, nil

@@ -140,16 +140,22 @@ func (s apiServices) Listed(all []*definition) {
 		}
 	}
 	s.mu.Unlock()
-	s.index.keepAway(listed)
 	for _, name := range gone {
 		s.drop(name)
+	}
+	if s.index.endAway(func(name string) bool { return !listed[name] }) {
+		s.Reload()
 	}
 }
 
 // Changed receives an APIService.
 func (s apiServices) Changed(a *definition) {
 	gv, ok := a.offered()
-	s.index.setAway(a.Name, gv, !ok && a.Spec.Service != nil)
+	if !ok && a.Spec.Service != nil {
+		s.index.setAway(a.Name, gv)
+	} else {
+		s.endAway(a.Name)
+	}
 	if !ok {
 		s.drop(a.Name)
 		return
@@ -167,8 +173,15 @@ func (s apiServices) Changed(a *definition) {
 
 // Deleted drops an APIService.
 func (s apiServices) Deleted(a *definition) {
-	s.index.setAway(a.Name, schema.GroupVersion{}, false)
+	s.endAway(a.Name)
 	s.drop(a.Name)
+}
+
+// endAway reads discovery again if an APIService was not available, because its users wait for it.
+func (s apiServices) endAway(name string) {
+	if s.index.endAway(func(away string) bool { return away == name }) {
+		s.Reload()
+	}
 }
 
 func (s apiServices) drop(name string) {
